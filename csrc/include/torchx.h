@@ -1,0 +1,198 @@
+/* torchx: the whole boundary between assay's Go side and libtorch.
+ *
+ * Rules, relied on everywhere:
+ * - Every call that can fail returns a tx_status*: NULL is success. A status is
+ *   the caller's to free with tx_status_free. There is no "last error".
+ * - No C++ exception leaves the library; no call ends the process.
+ * - Out parameters are written on success only.
+ * - Handles are opaque and have one free function each; freeing NULL is fine.
+ *   A handle must not be used by two threads at once unless it says so.
+ * - Strings are UTF-8. Strings returned through char** are the caller's to free
+ *   with tx_string_free; `const char*` results live as long as their handle.
+ * - One call does one batch of work: calls are coarse, data is POD.
+ */
+#ifndef ASSAY_TORCHX_H
+#define ASSAY_TORCHX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Changes with every incompatible change of this header. */
+#define TX_ABI 1
+
+/* ---- Status ------------------------------------------------------------ */
+
+typedef struct tx_status tx_status;
+enum {
+  TX_INVALID = 1,       /* the caller's argument or input data is wrong */
+  TX_NOT_FOUND = 2,     /* no such net, layer, device, option */
+  TX_UNSUPPORTED = 3,   /* understood, but not possible for this net or build */
+  TX_OUT_OF_MEMORY = 4, /* on the host or on the device: a smaller batch may do */
+  TX_INTERNAL = 5       /* a defect of assay or libtorch */
+};
+int32_t tx_status_code(const tx_status* status);
+const char* tx_status_operation(const tx_status* status); /* "net-forward" */
+const char* tx_status_message(const tx_status* status);
+void tx_status_free(tx_status* status);
+
+void tx_string_free(char* text);
+
+/* ---- Library ----------------------------------------------------------- */
+
+/* TX_ABI of the library that is loaded; compare with the header's. */
+uint32_t tx_abi(void);
+
+/* To be called once before anything else, from any thread: compares the
+ * libtorch that was loaded with the one this library was built for, quietens
+ * libtorch's warnings, and loads the CUDA half of libtorch where it is there. */
+tx_status* tx_start(void);
+
+/* JSON object: torch (version), torchBuilt, cpu (capability), threads,
+ * mkldnn, mkl, openmp (booleans), cuda {built, devices: [{name, memory, ...}]},
+ * torchLibraries (paths that are mapped). */
+tx_status* tx_runtime(char** json);
+
+/* Intra-op threads of the calling OS thread (n >= 1). */
+tx_status* tx_set_threads(int32_t n);
+
+/* JSON object {nets: [...], methods: [...], imputers: [...]}: each entry has
+ * id, summary, parameters [{name, type, default, minimum, maximum, summary}],
+ * needs, paper; nets also have preset, input, classes. */
+tx_status* tx_catalogue(char** json);
+
+/* ---- Devices ----------------------------------------------------------- */
+
+enum { TX_CPU = 0, TX_CUDA = 1 };
+typedef struct {
+  int32_t type;  /* TX_CPU or TX_CUDA */
+  int32_t index; /* 0 for the CPU */
+} tx_device;
+
+/* "cpu" or "cuda:N" ("cuda" is "cuda:0"); not-found where it is not there. */
+tx_status* tx_device_open(const char* name, tx_device* device);
+/* Bytes that are free (CPU: MemAvailable, within the cgroup) and there in all. */
+tx_status* tx_device_memory(tx_device device, int64_t* free_bytes, int64_t* total_bytes);
+/* Waits for all queued work. */
+tx_status* tx_device_synchronize(tx_device device);
+/* Gives cached memory back to the system (malloc_trim, CUDA cache). */
+tx_status* tx_device_trim(tx_device device);
+
+/* ---- Tensors ----------------------------------------------------------- */
+
+/* An at::Tensor*: the pointer that a gotorch.Tensor holds. */
+typedef void* tx_tensor;
+enum {
+  TX_F32 = 0,
+  TX_F64 = 1,
+  TX_F16 = 2,
+  TX_BF16 = 3,
+  TX_U8 = 4,
+  TX_I8 = 5,
+  TX_I16 = 6,
+  TX_I32 = 7,
+  TX_I64 = 8,
+  TX_BOOL = 9
+};
+#define TX_MAX_DIMENSIONS 8
+
+/* Copies size bytes (contiguous, row-major, host byte order) into a new CPU tensor. */
+tx_status* tx_tensor_new(int32_t dtype, const int64_t* shape, int32_t dimensions, const void* bytes,
+                         size_t size, tx_tensor* tensor);
+tx_status* tx_tensor_describe(tx_tensor tensor, int32_t* dtype, int32_t* dimensions,
+                              int64_t shape[TX_MAX_DIMENSIONS], tx_device* device);
+/* Copies the tensor's elements, contiguous, to host memory of exactly that size. */
+tx_status* tx_tensor_read(tx_tensor tensor, void* bytes, size_t size);
+/* A copy on another device. */
+tx_status* tx_tensor_to(tx_tensor tensor, tx_device device, tx_tensor* copy);
+void tx_tensor_free(tx_tensor tensor);
+
+/* ---- Images ------------------------------------------------------------ */
+
+enum { TX_RESIZE_NONE = 0, TX_RESIZE_SHORTER = 1, TX_RESIZE_SQUASH = 2 };
+enum { TX_BILINEAR = 0, TX_BICUBIC = 1 };
+typedef struct {
+  int32_t resize;        /* TX_RESIZE_* */
+  int32_t resize_height; /* SHORTER: the shorter side; SQUASH: height */
+  int32_t resize_width;  /* SQUASH: width; else ignored */
+  int32_t interpolation; /* TX_BILINEAR, TX_BICUBIC: Pillow's antialiased filters, bit-equal */
+  int32_t crop_height;   /* centre crop as torchvision's; 0: none */
+  int32_t crop_width;
+  int32_t channels; /* 3: RGB (grey is spread), 1: grey (Pillow's L) */
+  float mean[3];    /* of the [0,1] image, per channel */
+  float std[3];
+} tx_preset;
+
+/* Decodes count encoded images (JPEG, PNG; recognised by content) on up to
+ * `threads` threads and preprocesses them.
+ * values (may be NULL): new f32 CPU tensor [count,C,H,W], normalised.
+ * pixels (may be NULL): new u8 CPU tensor [count,H,W,C], the same before
+ * normalisation. errors: JSON array of count entries, null or a message; a
+ * failed image's row is zero. All images must come out with one size (a preset
+ * without crop or squash on images of several sizes is invalid). */
+tx_status* tx_images_decode(int64_t count, const void* const* bytes, const size_t* sizes,
+                            const tx_preset* preset, int32_t threads, tx_tensor* values, tx_tensor* pixels,
+                            char** errors);
+
+/* ---- Nets -------------------------------------------------------------- */
+
+typedef struct tx_net tx_net;
+enum { TX_PRECISION_F32 = 0, TX_PRECISION_TF32 = 1, TX_PRECISION_BF16 = 2, TX_PRECISION_F64 = 3 };
+
+/* spec: JSON {"net": id from the catalogue, "classes": n (0 or absent: the
+ * net's own), "features": n (nets on tables)}. Parameters are unset until
+ * tx_net_load. */
+tx_status* tx_net_new(const char* spec, tx_net** net);
+/* JSON: {net, preset, input: [C,H,W] or [F], classes, outputs, parameterCount,
+ * parameters: [{name, shape, buffer, optional}], layers: [{name, op, outputs}],
+ * defaultLayer}. */
+tx_status* tx_net_describe(const tx_net* net, char** json);
+/* Takes all parameters at once (names as in describe; f16/bf16/f64 are
+ * converted to f32 unless precision is F64). Every non-optional name must be
+ * there, no other may be, shapes must be equal. The tensors are copied. */
+tx_status* tx_net_load(tx_net* net, int64_t count, const char* const* names, const tx_tensor* tensors);
+/* Moves to a device and makes ready for inference at a precision (BN folded,
+ * weights reordered). May be called again. */
+tx_status* tx_net_prepare(tx_net* net, tx_device device, int32_t precision);
+/* x: [N,C,H,W] or [N,F] on any device. logits: new CPU tensor [N,classes], f32
+ * (f64 at that precision). Runs `batch` rows at a time, the last one padded,
+ * so that every convolution sees one shape (batch <= 0: all rows at once). */
+tx_status* tx_net_forward(tx_net* net, tx_tensor x, int64_t batch, tx_tensor* logits);
+void tx_net_free(tx_net* net);
+
+/* ---- Masked forward ---------------------------------------------------- */
+
+/* Images and their references on the net's device, in a fixed number of slots. */
+typedef struct tx_scene tx_scene;
+
+/* feature_map: for every pixel (H*W, row-major) or column (F) the feature
+ * (patch) it belongs to, 0..features-1. channels 0: tables. */
+tx_status* tx_scene_new(tx_device device, int32_t slots, int32_t channels, int32_t height, int32_t width,
+                        int32_t features, const int32_t* feature_map, tx_scene** scene);
+/* image, reference: [C,H,W] or [F], f32 or f64, any device; copied. */
+tx_status* tx_scene_put(tx_scene* scene, int32_t slot, tx_tensor image, tx_tensor reference);
+/* Scores n states. State r: image slot[r], features whose bit is set in
+ * sets[r*words .. r*words+words) (words = (features+63)/64, bit f of the set =
+ * bit f%64 of word f/64) replaced by the reference; tracked class target[r].
+ * logit[r], probability[r]: that class's output and softmax (in double from
+ * the net's outputs; NaN stays NaN). Runs `batch` rows at a time, the last padded. */
+tx_status* tx_masked_forward(tx_net* net, const tx_scene* scene, int64_t n, const int32_t* slot,
+                             const uint64_t* sets, const int32_t* target, int64_t batch, double* logit,
+                             double* probability);
+void tx_scene_free(tx_scene* scene);
+
+/* References for n images, computed once from the originals. spec: JSON
+ * {"id": from the catalogue's imputers, parameters...}; mean/std of the preset
+ * for those defined in pixel space; keys: n random keys (internal/rng);
+ * feature_map as in tx_scene_new (patch-mean). images, references: [N,C,H,W]. */
+tx_status* tx_reference(const char* spec, tx_tensor images, const float mean[3], const float std[3],
+                        const uint64_t* keys, int32_t features, const int32_t* feature_map,
+                        tx_tensor* references);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,103 @@
+// Package record defines the records of a run, one JSON line a unit in
+// OUT/results.jsonl, and how they are written so that nothing is lost.
+package record
+
+// Record is the result of one unit. Fields that a study does not use are
+// absent. Everything but Cost is part of the result: two runs of one plan
+// agree on it.
+type Record struct {
+	// ID is the hash of everything that determines the result.
+	ID    string `json:"id"`
+	Study string `json:"study"`
+	Net   string `json:"net"`
+	// Image is the image id: the path relative to the data's root, split dropped.
+	Image string `json:"image"`
+	// Class is the label, nil where the data has none.
+	Class *int `json:"class,omitempty"`
+	// Target is the tracked class.
+	Target int            `json:"target"`
+	Method string         `json:"method,omitempty"`
+	Params map[string]any `json:"params,omitempty"`
+	Seed   uint64         `json:"seed"`
+
+	// Prediction is what the net says of the unchanged image.
+	Prediction *Prediction `json:"prediction,omitempty"`
+
+	*Trace
+
+	// Error says why the unit failed; then there are no values.
+	Error    string   `json:"error,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	Cost     Cost     `json:"cost"`
+}
+
+// Prediction is the net's answer to an unchanged image. Classes and
+// Probabilities are the best five, most probable first.
+type Prediction struct {
+	Classes       []int     `json:"classes"`
+	Probabilities []float64 `json:"probabilities"`
+}
+
+// Trace is the result of a deletion search (package trace).
+type Trace struct {
+	Objective string  `json:"objective"`
+	ScoreOn   string  `json:"scoreOn"`
+	Solver    string  `json:"solver"`
+	Value     float64 `json:"value"`
+	Sums      Sums    `json:"sums"`
+	// Features is t; for images EdgePatches = sqrt(t).
+	Features    int `json:"features"`
+	EdgePatches int `json:"edgePatches,omitempty"`
+	// Trajectory holds feature indices (row-major patches), least relevant first.
+	Trajectory []int  `json:"trajectory"`
+	Curves     Curves `json:"curves"`
+	// Accepted counts accepted proposals (annealing).
+	Accepted int            `json:"accepted,omitempty"`
+	History  []HistoryPoint `json:"history,omitempty"`
+	// Last is the value of the last state of a search that returns its best.
+	Last *float64 `json:"last,omitempty"`
+}
+
+// LeMo holds one number for the LeRF and one for the MoRF curve.
+type LeMo struct {
+	Le float64 `json:"le"`
+	Mo float64 `json:"mo"`
+}
+
+// Sums holds the plain sums over the t+1 points of each curve.
+type Sums struct {
+	Prob  LeMo `json:"prob"`
+	Logit LeMo `json:"logit"`
+}
+
+// Curve holds a LeRF and a MoRF curve, t+1 points each.
+type Curve struct {
+	Le []float64 `json:"le"`
+	Mo []float64 `json:"mo"`
+}
+
+// Curves holds the curves by probability and by logit.
+type Curves struct {
+	Prob  Curve `json:"prob"`
+	Logit Curve `json:"logit"`
+}
+
+// HistoryPoint is the state of a search after an iteration.
+type HistoryPoint struct {
+	Iteration int     `json:"iteration"`
+	Accepted  bool    `json:"accepted"`
+	Current   float64 `json:"current"`
+	Best      float64 `json:"best"`
+}
+
+// Cost is what a unit took. It is outside every identity and comparison.
+type Cost struct {
+	Seconds float64 `json:"seconds"`
+	// Evaluations is nominal: states that the plain loop with savings 1 and 2
+	// of trace would ask for.
+	Evaluations int64 `json:"evaluations,omitempty"`
+	// Forwards is rows with a state really run, padding not counted.
+	Forwards int64 `json:"forwards,omitempty"`
+	// StartForwards is the part of Forwards spent on the search's start.
+	StartForwards int64 `json:"startForwards,omitempty"`
+}

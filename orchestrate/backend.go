@@ -1,0 +1,152 @@
+package orchestrate
+
+import (
+	"context"
+
+	"github.com/assay-xai/assay/dataset"
+	"github.com/assay-xai/assay/trace"
+	"github.com/assay-xai/assay/weights"
+)
+
+// Backend is what studies need of the device side. internal/device satisfies
+// it with torchx; tests use fakes. Calls are safe from any goroutine.
+type Backend interface {
+	// Device is "cpu" or "cuda:N"; Kind is "cpu" or "cuda" (part of unit ids).
+	Device() string
+	Kind() string
+	// Describe answers for a net of the catalogue without weights; classes and
+	// features are 0 for the net's own.
+	Describe(ctx context.Context, net string, classes, features int) (NetInfo, error)
+	// OpenNet builds a net, loads state and makes it ready. state names must
+	// match (weights.Match has been applied).
+	OpenNet(ctx context.Context, spec NetSpec, state map[string]weights.Tensor) (Net, error)
+	// Images decodes encoded images; failed[i] says why image i could not be
+	// (its row is zero). pixels asks for Pixels too.
+	Images(ctx context.Context, files [][]byte, preset dataset.Preset, pixels bool) (images Images, failed []error, err error)
+	// Arrays takes n arrays of shape (C,H,W or F), already scaled and normalised.
+	Arrays(ctx context.Context, values []float32, shape []int) (Images, error)
+	// Runtime describes library and hardware for env.json and doctor.
+	Runtime(ctx context.Context) (map[string]any, error)
+	// Catalogue lists nets, methods and imputers.
+	Catalogue(ctx context.Context) (Catalogue, error)
+	Close() error
+}
+
+// NetSpec names a net to open.
+type NetSpec struct {
+	Net       string
+	Classes   int
+	Features  int
+	Precision string // "f32", "tf32", "bf16", "f64"
+}
+
+// NetInfo describes a net.
+type NetInfo struct {
+	Net            string              `json:"net"`
+	Preset         string              `json:"preset"`
+	Input          []int               `json:"input"` // [C,H,W] or [F]
+	Classes        int                 `json:"classes"`
+	ParameterCount int64               `json:"parameterCount"`
+	Parameters     []weights.Parameter `json:"parameters"`
+	Layers         []Layer             `json:"layers"`
+	DefaultLayer   string              `json:"defaultLayer"`
+}
+
+// Layer is a named place in a net.
+type Layer struct {
+	Name    string `json:"name"`
+	Op      string `json:"op"`
+	Outputs []int  `json:"outputs"`
+}
+
+// Images is a batch of preprocessed inputs that the backend keeps.
+type Images interface {
+	Len() int
+	// Shape is [C,H,W] or [F].
+	Shape() []int
+	// Values returns a copy of row i, normalised.
+	Values(i int) ([]float32, error)
+	// Pixels returns a copy of row i before normalisation, [H,W,C] in 8 bits;
+	// nil unless asked for.
+	Pixels(i int) ([]byte, error)
+	Close() error
+}
+
+// Net is a net ready for inference.
+type Net interface {
+	Info() NetInfo
+	// Predict returns the k best classes of every image, most probable first
+	// (ties: smaller class first), running batch rows at a time. A row with
+	// NaN has NaN probabilities and classes 0..k-1.
+	Predict(ctx context.Context, images Images, k, batch int) ([]Prediction, error)
+	// Scene makes room for images whose features are deleted.
+	Scene(ctx context.Context, spec SceneSpec) (Scene, error)
+	Close() error
+}
+
+// Prediction is the k best classes with their probabilities.
+type Prediction struct {
+	Classes       []int
+	Probabilities []float64
+}
+
+// SceneSpec describes a scene.
+type SceneSpec struct {
+	Slots int
+	// Shape is [C,H,W] or [F]; FeatureMap has an entry per pixel (H*W) or column.
+	Shape      []int
+	Features   int
+	FeatureMap []int32
+	// Reference is what deleted features become; Preset gives the mean and std
+	// of references that are defined in pixel space.
+	Reference Reference
+	Preset    dataset.Preset
+	// Batch is the number of rows of every forward (the last is padded).
+	Batch int
+}
+
+// Reference names an imputer of the catalogue and its parameters.
+type Reference struct {
+	ID     string         `json:"id"`
+	Params map[string]any `json:"params,omitempty"`
+}
+
+// Scene scores states of the images in its slots.
+type Scene interface {
+	trace.RowScorer
+	// Put places image i of images into a slot; key feeds references that draw
+	// random numbers (internal/rng.Key).
+	Put(ctx context.Context, slot int, images Images, i int, key uint64) error
+	Close() error
+}
+
+// Catalogue is what the device side offers.
+type Catalogue struct {
+	Nets     []Entry `json:"nets"`
+	Methods  []Entry `json:"methods"`
+	Imputers []Entry `json:"imputers"`
+}
+
+// Entry is one line of the catalogue.
+type Entry struct {
+	ID         string           `json:"id"`
+	Summary    string           `json:"summary"`
+	Parameters []EntryParameter `json:"parameters,omitempty"`
+	Needs      string           `json:"needs,omitempty"`
+	Paper      string           `json:"paper,omitempty"`
+	Preset     string           `json:"preset,omitempty"`
+	Input      []int            `json:"input,omitempty"`
+	Classes    int              `json:"classes,omitempty"`
+	Licence    string           `json:"licence,omitempty"`
+}
+
+// EntryParameter is one parameter of an entry.
+type EntryParameter struct {
+	Name    string   `json:"name"`
+	Type    string   `json:"type"` // "int", "float", "string", "bool"
+	Default any      `json:"default"`
+	Minimum *float64 `json:"minimum,omitempty"`
+	Maximum *float64 `json:"maximum,omitempty"`
+	Choices []string `json:"choices,omitempty"`
+	Summary string   `json:"summary"`
+}
