@@ -21,28 +21,27 @@ class Error : public std::runtime_error {
   int32_t code_;
 };
 
-namespace detail {
+// The parts as std::ostream prints them, one after another.
 template <typename... Parts>
-std::string join(Parts&&... parts) {
+std::string concat(Parts&&... parts) {
   std::ostringstream out;
   (out << ... << std::forward<Parts>(parts));
   return out.str();
 }
-}  // namespace detail
 
 // Each builds an Error from parts that std::ostream can print:
 // `throw invalid("edge ", edge, ": want at least 1")`.
 template <typename... Parts>
 Error invalid(Parts&&... parts) {
-  return Error(TX_INVALID, detail::join(std::forward<Parts>(parts)...));
+  return Error(TX_INVALID, concat(std::forward<Parts>(parts)...));
 }
 template <typename... Parts>
 Error not_found(Parts&&... parts) {
-  return Error(TX_NOT_FOUND, detail::join(std::forward<Parts>(parts)...));
+  return Error(TX_NOT_FOUND, concat(std::forward<Parts>(parts)...));
 }
 template <typename... Parts>
 Error unsupported(Parts&&... parts) {
-  return Error(TX_UNSUPPORTED, detail::join(std::forward<Parts>(parts)...));
+  return Error(TX_UNSUPPORTED, concat(std::forward<Parts>(parts)...));
 }
 
 }  // namespace assay

@@ -107,7 +107,8 @@ tx_status* tx_tensor_to(tx_tensor handle, tx_device device, tx_tensor* copy) {
     required(copy, "copy");
     at::NoGradGuard no_grad;
     const at::Tensor& tensor = tensor_of(handle, "tensor");
-    *copy = handle_of(tensor.to(device_of(device), tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
+    *copy =
+        handle_of(tensor.to(device_of(device), tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
   });
 }
 

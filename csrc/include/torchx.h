@@ -184,12 +184,16 @@ tx_status* tx_masked_forward(tx_net* net, const tx_scene* scene, int64_t n, cons
                              double* probability);
 void tx_scene_free(tx_scene* scene);
 
-/* References for n images, computed once from the originals. spec: JSON
- * {"id": from the catalogue's imputers, parameters...}; mean/std of the preset
- * for those defined in pixel space; keys: n random keys (internal/rng);
- * feature_map as in tx_scene_new (patch-mean). images, references: [N,C,H,W]. */
-tx_status* tx_reference(const char* spec, tx_tensor images, const float mean[3], const float std[3],
-                        const uint64_t* keys, int32_t features, const int32_t* feature_map,
+/* References for N images, computed once from the originals. spec: JSON
+ * {"id": from the catalogue's imputers, parameters...}; mean/std (one entry a
+ * channel) of the preset, for references that are defined in pixel space; keys:
+ * N random keys (internal/rng), NULL if the reference draws nothing; features and
+ * feature_map as in tx_scene_new, for patch-mean (else 0, NULL); other: the image
+ * to take for "image" ([C,H,W] or [N,C,H,W], normalised), else NULL.
+ * images: [N,C,H,W] or [N,F]; references: new tensor of the same shape, type and
+ * device. */
+tx_status* tx_reference(const char* spec, tx_tensor images, const float* mean, const float* std,
+                        const uint64_t* keys, int32_t features, const int32_t* feature_map, tx_tensor other,
                         tx_tensor* references);
 
 #ifdef __cplusplus
