@@ -102,6 +102,19 @@ tx_status* tx_tensor_read(tx_tensor handle, void* bytes, size_t size) {
   });
 }
 
+tx_status* tx_tensor_rows(tx_tensor handle, int64_t begin, int64_t end, int32_t squeeze, tx_tensor* rows) {
+  return guard("tensor-rows", [&] {
+    required(rows, "rows");
+    const at::Tensor& tensor = tensor_of(handle, "tensor");
+    const int64_t count = tensor.dim() == 0 ? 0 : tensor.size(0);
+    if (begin < 0 || end < begin || end > count) {
+      throw invalid("rows [", begin, ",", end, "): the tensor has ", count);
+    }
+    at::Tensor part = tensor.narrow(0, begin, end - begin);
+    *rows = handle_of(squeeze != 0 && end - begin == 1 ? part.squeeze(0) : part);
+  });
+}
+
 tx_status* tx_tensor_to(tx_tensor handle, tx_device device, tx_tensor* copy) {
   return guard("tensor-to", [&] {
     required(copy, "copy");

@@ -106,6 +106,9 @@ tx_status* tx_tensor_describe(tx_tensor tensor, int32_t* dtype, int32_t* dimensi
                               int64_t shape[TX_MAX_DIMENSIONS], tx_device* device);
 /* Copies the tensor's elements, contiguous, to host memory of exactly that size. */
 tx_status* tx_tensor_read(tx_tensor tensor, void* bytes, size_t size);
+/* Rows [begin,end) of the first dimension, sharing memory; squeeze != 0 drops
+ * the first dimension of a single row. */
+tx_status* tx_tensor_rows(tx_tensor tensor, int64_t begin, int64_t end, int32_t squeeze, tx_tensor* rows);
 /* A copy on another device. */
 tx_status* tx_tensor_to(tx_tensor tensor, tx_device device, tx_tensor* copy);
 void tx_tensor_free(tx_tensor tensor);
