@@ -20,7 +20,8 @@ namespace {
 // The tracked class's output and its softmax, for `count` rows of logits.
 // On the host row by row in one order of summation; on a device one small
 // batch of operations, so that only two numbers a row come back.
-void scores(const at::Tensor& logits, int64_t count, const int32_t* target, double* logit, double* probability) {
+void scores(const at::Tensor& logits, int64_t count, const int32_t* target, double* logit,
+            double* probability) {
   const int64_t classes = logits.size(1);
   for (int64_t r = 0; r < count; ++r) {
     if (target[r] < 0 || target[r] >= classes) {
@@ -32,8 +33,9 @@ void scores(const at::Tensor& logits, int64_t count, const int32_t* target, doub
     for (int64_t r = 0; r < count; ++r) index.data_ptr<int64_t>()[r] = target[r];
     const at::Tensor wide = logits.narrow(0, 0, count).to(at::kDouble);
     const at::Tensor tracked = wide.gather(1, index.to(logits.device()));
-    const at::Tensor both =
-        at::cat({tracked, at::exp(tracked - at::logsumexp(wide, 1, /*keepdim=*/true))}, 1).to(at::kCPU).contiguous();
+    const at::Tensor both = at::cat({tracked, at::exp(tracked - at::logsumexp(wide, 1, /*keepdim=*/true))}, 1)
+                                .to(at::kCPU)
+                                .contiguous();
     const double* values = both.const_data_ptr<double>();
     for (int64_t r = 0; r < count; ++r) {
       logit[r] = values[2 * r];
@@ -67,7 +69,8 @@ tx_status* tx_scene_new(tx_device device, int32_t slots, int32_t channels, int32
     required(scene, "scene");
     if (slots < 1) throw invalid("slots ", slots, ": want at least 1");
     if (channels < 0 || height < 1 || width < 1 || (channels == 0 && height != 1)) {
-      throw invalid("a scene of ", channels, "x", height, "x", width, ": want sizes >= 1, or 0x1xF for tables");
+      throw invalid("a scene of ", channels, "x", height, "x", width,
+                    ": want sizes >= 1, or 0x1xF for tables");
     }
     if (features < 1) throw invalid("features ", features, ": want at least 1");
     at::NoGradGuard no_grad;
@@ -82,8 +85,9 @@ tx_status* tx_scene_put(tx_scene* scene, int32_t slot, tx_tensor image, tx_tenso
   });
 }
 
-tx_status* tx_masked_forward(tx_net* net, const tx_scene* scene, int64_t n, const int32_t* slot, const uint64_t* sets,
-                             const int32_t* target, int64_t batch, double* logit, double* probability) {
+tx_status* tx_masked_forward(tx_net* net, const tx_scene* scene, int64_t n, const int32_t* slot,
+                             const uint64_t* sets, const int32_t* target, int64_t batch, double* logit,
+                             double* probability) {
   return guard("masked-forward", [&] {
     required(net, "net");
     const Scene& from = required(scene, "scene")->scene;

@@ -1,0 +1,129 @@
+// Nets at the boundary: built, described, loaded, prepared, run.
+#include "api/net.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/api.h"
+
+using namespace assay;
+using nlohmann::json;
+
+namespace {
+
+Precision precision_of(int32_t precision) {
+  if (precision < TX_PRECISION_F32 || precision > TX_PRECISION_F64) {
+    throw invalid("precision ", precision, ": want TX_PRECISION_F32...TX_PRECISION_F64");
+  }
+  return static_cast<Precision>(precision);
+}
+
+int64_t option(const json& spec, const char* name) {
+  if (!spec.contains(name)) return 0;
+  if (!spec[name].is_number_integer() || spec[name].get<int64_t>() < 0) {
+    throw invalid(name, ": ", spec[name].dump(), ": want an integer >= 0");
+  }
+  return spec[name];
+}
+
+}  // namespace
+
+extern "C" {
+
+tx_status* tx_net_new(const char* text, tx_net** net) {
+  return guard("net-new", [&] {
+    required(net, "net");
+    const json spec = json::parse(required(text, "spec"), nullptr, /*allow_exceptions=*/false);
+    if (!spec.is_object() || !spec.contains("net") || !spec["net"].is_string()) {
+      throw invalid("spec: want {\"net\": id, ...}");
+    }
+    NetOptions options;
+    options.classes = option(spec, "classes");
+    options.features = option(spec, "features");
+    auto made = std::make_unique<tx_net>();
+    made->net = Net::build(spec["net"], options);
+    *net = made.release();
+  });
+}
+
+tx_status* tx_net_describe(const tx_net* handle, char** text) {
+  return guard("net-describe", [&] {
+    required(text, "json");
+    const Net& net = *required(handle, "net")->net;
+    json out{{"net", net.id()},
+             {"preset", net.preset()},
+             {"input", net.input_shape()},
+             {"classes", net.classes()},
+             {"parameterCount", net.parameter_count()},
+             {"defaultLayer", net.default_layer()},
+             {"parameters", json::array()},
+             {"layers", json::array()}};
+    for (const ParameterInfo& p : net.parameters()) {
+      out["parameters"].push_back(
+          {{"name", p.name}, {"shape", p.shape}, {"buffer", p.buffer}, {"optional", p.optional}});
+    }
+    for (const LayerInfo& layer : net.layers()) {
+      out["layers"].push_back({{"name", layer.name}, {"op", layer.op}, {"outputs", layer.outputs}});
+    }
+    *text = duplicate(out.dump());
+  });
+}
+
+tx_status* tx_net_load(tx_net* handle, int64_t count, const char* const* names, const tx_tensor* tensors) {
+  return guard("net-load", [&] {
+    at::NoGradGuard no_grad;
+    Net& net = *required(handle, "net")->net;
+    if (count < 0) throw invalid("count ", count, ": want at least 0");
+    if (count > 0) {
+      required(names, "names");
+      required(tensors, "tensors");
+    }
+    std::vector<std::pair<std::string, at::Tensor>> state;
+    for (int64_t i = 0; i < count; ++i) {
+      const char* name = required(names[i], "a name");
+      state.emplace_back(name, tensor_of(tensors[i], name));
+    }
+    net.load(state);
+  });
+}
+
+tx_status* tx_net_prepare(tx_net* handle, tx_device device, int32_t precision) {
+  return guard("net-prepare", [&] {
+    at::NoGradGuard no_grad;
+    required(handle, "net")->net->prepare(device_of(device), precision_of(precision));
+  });
+}
+
+tx_status* tx_net_forward(tx_net* handle, tx_tensor x, int64_t batch, tx_tensor* logits) {
+  return guard("net-forward", [&] {
+    at::NoGradGuard no_grad;
+    required(logits, "logits");
+    const Net& net = *required(handle, "net")->net;
+    const at::Tensor& all = tensor_of(x, "x");
+    if (!all.is_floating_point() || all.dim() < 2) {
+      throw invalid("x is ", at::toString(all.scalar_type()), " ", all.sizes(),
+                    ": want floats [N,C,H,W] or [N,F]");
+    }
+    const int64_t rows = all.size(0), step = batch > 0 ? batch : rows;
+    const bool wide = net.precision() == Precision::kF64;
+    at::Tensor out = at::empty({rows, net.classes()}, wide ? at::kDouble : at::kFloat);
+    for (int64_t begin = 0; begin < rows; begin += step) {
+      const int64_t count = std::min(step, rows - begin);
+      at::Tensor part = all.narrow(0, begin, count).to(net.device());
+      if (count < step) {  // the last row again, so that the shape stays the same
+        std::vector<int64_t> shape = part.sizes().vec();
+        shape[0] = step - count;
+        part = at::cat({part, part.narrow(0, count - 1, 1).expand(shape)});
+      }
+      out.narrow(0, begin, count).copy_(net.forward(part).narrow(0, 0, count));
+    }
+    *logits = handle_of(std::move(out));
+  });
+}
+
+void tx_net_free(tx_net* net) { delete net; }
+
+}  // extern "C"

@@ -1,0 +1,89 @@
+"""The opponent of `assay bench`: plain PyTorch programs, measured in the same run.
+
+Reads one JSON command a line on standard input and answers with one JSON line:
+  {"do": "hello"}                                   -> versions
+  {"do": "forward", "mode": "eager"|"torchscript", "net": "resnet18", "batch": 8, "seconds": 3}
+                                                    -> {"rate": images a second}
+  {"do": "trace-plain", "net": "resnet18", "edge": 7, "iterations": 2}
+                                                    -> {"secondsPerIteration": ...}
+Weights are random: the cost does not depend on them. The plain loop scores all
+2(t+1) masked images of every candidate of simulated annealing, as published.
+"""
+import json
+import sys
+import time
+
+import torch
+import torchvision
+
+
+def net(name, cache={}):
+    if name not in cache:
+        torch.manual_seed(0)
+        cache[name] = getattr(torchvision.models, name)().eval()
+    return cache[name]
+
+
+def scripted(name, batch, cache={}):
+    if (name, batch) not in cache:
+        with torch.no_grad():
+            traced = torch.jit.trace(net(name), torch.randn(batch, 3, 224, 224))
+            cache[name, batch] = torch.jit.optimize_for_inference(torch.jit.freeze(traced))
+    return cache[name, batch]
+
+
+def forward(command):
+    batch = command["batch"]
+    model = scripted(command["net"], batch) if command["mode"] == "torchscript" else net(command["net"])
+    x = torch.randn(batch, 3, 224, 224)
+    with torch.inference_mode():
+        for _ in range(2):
+            model(x)
+        count, start = 0, time.perf_counter()
+        while time.perf_counter() - start < command["seconds"] or count == 0:
+            model(x)
+            count += 1
+        return {"rate": count * batch / (time.perf_counter() - start)}
+
+
+def trace_plain(command):
+    model, edge = net(command["net"]), command["edge"]
+    t, patch = edge * edge, 224 // edge
+    x = torch.randn(1, 3, 224, 224)
+    generator = torch.Generator().manual_seed(0)
+
+    def mask(deleted):
+        grid = torch.ones(edge * edge)
+        grid[list(deleted)] = 0
+        return grid.view(edge, edge).repeat_interleave(patch, 0).repeat_interleave(patch, 1)
+
+    def value(order):
+        masks = [mask(order[:k]) for k in range(t + 1)] + [mask(order[t - k:]) for k in range(t + 1)]
+        with torch.inference_mode():
+            p = model(x * torch.stack(masks)[:, None]).softmax(1)[:, 0]
+        return (p[: t + 1].sum() - p[t + 1:].sum()).item()
+
+    order = torch.randperm(t, generator=generator).tolist()
+    current, temperature = value(order), 0.1
+    start = time.perf_counter()
+    for _ in range(command["iterations"]):
+        i, j = torch.randperm(t, generator=generator)[:2].tolist()
+        candidate = list(order)
+        candidate[i], candidate[j] = candidate[j], candidate[i]
+        v = value(candidate)
+        if v >= current or torch.rand(1, generator=generator).item() < torch.tensor((v - current) / temperature).exp().item():
+            order, current = candidate, v
+        temperature *= 0.999
+    return {"secondsPerIteration": (time.perf_counter() - start) / command["iterations"]}
+
+
+def hello(command):
+    torch.set_num_threads(command["threads"])
+    return {"torch": torch.__version__, "torchvision": torchvision.__version__, "threads": torch.get_num_threads()}
+
+
+ACTIONS = {"hello": hello, "forward": forward, "trace-plain": trace_plain}
+
+for line in sys.stdin:
+    request = json.loads(line)
+    print(json.dumps(ACTIONS[request["do"]](request)), flush=True)
