@@ -101,6 +101,8 @@ type SceneSpec struct {
 	// of references that are defined in pixel space.
 	Reference Reference
 	Preset    dataset.Preset
+	// Other is the image (row 0) that the reference "image" takes; else nil.
+	Other Images
 	// Batch is the number of rows of every forward (the last is padded).
 	Batch int
 }

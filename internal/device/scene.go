@@ -16,6 +16,7 @@ type scene struct {
 	n         *net
 	s         *torchx.Scene
 	reference torchx.ReferenceSpec
+	other     *torchx.Tensor // what reference "image" takes, else nil
 	batch     int
 	words     int
 }
@@ -38,6 +39,16 @@ func (n *net) Scene(ctx context.Context, spec orchestrate.SceneSpec) (orchestrat
 	if len(spec.Shape) == 3 {
 		out.reference.Mean = channelValues(spec.Preset.Mean, spec.Shape[0], 0)
 		out.reference.Std = channelValues(spec.Preset.Std, spec.Shape[0], 1)
+	}
+	if spec.Other != nil {
+		other, err := own(spec.Other)
+		if err == nil {
+			out.other, err = other.values.Row(0)
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("the reference's other image: %w", err), s.Close())
+		}
+		out.reference.Other = out.other
 	}
 	return out, nil
 }
@@ -108,7 +119,7 @@ func (s *scene) ScoreRows(ctx context.Context, rows []trace.Row) ([]trace.Score,
 }
 
 // Close frees the scene.
-func (s *scene) Close() error { return s.s.Close() }
+func (s *scene) Close() error { return errors.Join(s.s.Close(), s.other.Close()) }
 
 // IsOutOfMemory reports whether a smaller batch may do.
 func IsOutOfMemory(err error) bool { return errors.Is(err, torchx.ErrOutOfMemory) }
