@@ -1,0 +1,203 @@
+package weights
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// A pickle names lengths before data, and the machine that interprets it
+// allocates what it is told. scanPickle walks the opcodes first, without
+// interpreting them, so that the machine only ever sees a pickle whose every
+// length lies within the bytes that are there and whose size is that of a state
+// dict. Opcodes: Python's Lib/pickletools.py.
+
+const (
+	// maxPickleBytes bounds the description of a state dict: about 100 bytes a
+	// tensor, 100 kB for ResNet-152.
+	maxPickleBytes = 16 << 20
+	// maxPickleObjects bounds the objects a pickle builds (about 8 a tensor).
+	maxPickleObjects = 1 << 20
+	// maxPickleDepth bounds how many marks are open at one time.
+	maxPickleDepth = 1000
+	// maxPickleLine bounds numbers in decimal, maxPickleLong those in binary.
+	maxPickleLine = 1 << 10
+	maxPickleLong = 255
+)
+
+// errShortPickle says that the bytes end before the pickle does.
+var errShortPickle = errors.New("the pickle ends before its STOP")
+
+// How an opcode's argument is measured.
+const (
+	argNone  = iota
+	argFixed // n bytes
+	argLength1
+	argLength4
+	argLength8
+	argLong1 // as length, but an integer: short
+	argLong4
+	argNumberLine // to the newline, a number
+	argLine       // to the newline
+	argTwoLines   // module and name
+)
+
+type opcode struct {
+	kind int
+	n    int64
+	// builds: makes an object of its own; opens/closes: pushes or consumes a mark.
+	builds, opens, closes bool
+}
+
+// opcodes that torch or Python's pickler writes, protocols 0 to 5.
+var opcodes = map[byte]opcode{
+	'(': {opens: true}, '.': {}, '0': {}, '1': {closes: true}, '2': {},
+	'F': {kind: argNumberLine}, 'I': {kind: argNumberLine}, 'L': {kind: argNumberLine},
+	'J': {kind: argFixed, n: 4}, 'K': {kind: argFixed, n: 1}, 'M': {kind: argFixed, n: 2},
+	'N': {}, 'P': {kind: argLine}, 'Q': {}, 'R': {builds: true},
+	'S': {kind: argLine}, 'V': {kind: argLine},
+	'T': {kind: argLength4}, 'U': {kind: argLength1}, 'X': {kind: argLength4},
+	'a': {}, 'b': {}, 'c': {kind: argTwoLines, builds: true}, 'i': {kind: argTwoLines, builds: true, closes: true},
+	'd': {builds: true, closes: true}, '}': {builds: true}, 'e': {closes: true},
+	'g': {kind: argNumberLine}, 'h': {kind: argFixed, n: 1}, 'j': {kind: argFixed, n: 4},
+	'p': {kind: argNumberLine}, 'q': {kind: argFixed, n: 1}, 'r': {kind: argFixed, n: 4},
+	'l': {builds: true, closes: true}, ']': {builds: true}, 'o': {builds: true, closes: true},
+	's': {}, 't': {builds: true, closes: true}, ')': {builds: true}, 'u': {closes: true},
+	'G': {kind: argFixed, n: 8},
+
+	0x80: {kind: argFixed, n: 1}, 0x81: {builds: true},
+	0x82: {kind: argFixed, n: 1}, 0x83: {kind: argFixed, n: 2}, 0x84: {kind: argFixed, n: 4},
+	0x85: {builds: true}, 0x86: {builds: true}, 0x87: {builds: true}, 0x88: {}, 0x89: {},
+	0x8a: {kind: argLong1}, 0x8b: {kind: argLong4},
+
+	'B': {kind: argLength4}, 'C': {kind: argLength1},
+
+	0x8c: {kind: argLength1}, 0x8d: {kind: argLength8}, 0x8e: {kind: argLength8},
+	0x8f: {builds: true}, 0x90: {closes: true}, 0x91: {builds: true, closes: true},
+	0x92: {builds: true}, 0x93: {builds: true}, 0x94: {}, 0x95: {kind: argFixed, n: 8},
+	0x96: {kind: argLength8},
+}
+
+// scannedPickle is what the walk learns.
+type scannedPickle struct {
+	// end is the offset behind STOP.
+	end int
+	// globals are the offsets of GLOBAL opcodes.
+	globals []int
+}
+
+// scanPickle walks one pickle at the start of b. The error is errShortPickle
+// where more bytes could complete it.
+func scanPickle(b []byte) (scannedPickle, error) {
+	var s scannedPickle
+	objects, depth := 0, 0
+	for at := 0; ; {
+		if at > maxPickleBytes {
+			return s, fmt.Errorf("the pickle is longer than %d MiB: want a dict of tensors and little else", maxPickleBytes>>20)
+		}
+		if at >= len(b) {
+			return s, errShortPickle
+		}
+		code := b[at]
+		op, ok := opcodes[code]
+		if !ok {
+			return s, fmt.Errorf("byte %d: 0x%02x is no pickle opcode", at, code)
+		}
+		if code == 'c' {
+			s.globals = append(s.globals, at)
+		}
+		at++
+		n, err := argumentLength(op, b[at:])
+		if err != nil {
+			return s, err
+		}
+		if n > int64(len(b)-at) {
+			return s, errShortPickle
+		}
+		if code == 0x95 {
+			// A frame may reach to the end of what is there, not beyond.
+			if frame := binary.LittleEndian.Uint64(b[at:]); frame > uint64(len(b)-at)-8 {
+				return s, errShortPickle
+			}
+		}
+		at += int(n)
+		if code == '.' {
+			s.end = at
+			return s, nil
+		}
+		if op.builds {
+			objects++
+		}
+		if op.opens {
+			depth++
+			objects++
+		}
+		if op.closes && depth > 0 {
+			depth--
+		}
+		if objects > maxPickleObjects || depth > maxPickleDepth {
+			return s, fmt.Errorf("the pickle builds more than %d objects or nests deeper than %d: want a dict of tensors and little else",
+				maxPickleObjects, maxPickleDepth)
+		}
+	}
+}
+
+// argumentLength returns the bytes of an opcode's argument at the start of b.
+// It may be more than there are, but the length field itself has to be there.
+func argumentLength(op opcode, b []byte) (int64, error) {
+	counted := func(field int) (int64, error) {
+		if len(b) < field {
+			return 0, errShortPickle
+		}
+		var raw [8]byte
+		copy(raw[:], b[:field])
+		n := binary.LittleEndian.Uint64(raw[:])
+		if n > maxPickleBytes {
+			return 0, fmt.Errorf("the pickle holds a string of %d bytes: want a dict of tensors and little else", n)
+		}
+		return int64(field) + int64(n), nil
+	}
+	line := func(b []byte, limit int64) (int64, error) {
+		i := bytes.IndexByte(b, '\n')
+		if int64(i) > limit || i < 0 && int64(len(b)) > limit {
+			return 0, fmt.Errorf("the pickle holds a line of more than %d bytes: want a dict of tensors and little else", limit)
+		}
+		if i < 0 {
+			return 0, errShortPickle
+		}
+		return int64(i) + 1, nil
+	}
+	switch op.kind {
+	case argFixed:
+		return op.n, nil
+	case argLength1:
+		return counted(1)
+	case argLength4:
+		return counted(4)
+	case argLength8:
+		return counted(8)
+	case argLong1, argLong4:
+		field := 1
+		if op.kind == argLong4 {
+			field = 4
+		}
+		n, err := counted(field)
+		if err == nil && n > int64(field)+maxPickleLong {
+			err = fmt.Errorf("the pickle holds an integer of %d bytes: want at most %d", n-int64(field), maxPickleLong)
+		}
+		return n, err
+	case argNumberLine:
+		return line(b, maxPickleLine)
+	case argLine:
+		return line(b, maxPickleBytes)
+	case argTwoLines:
+		first, err := line(b, maxPickleLine)
+		if err != nil {
+			return 0, err
+		}
+		second, err := line(b[first:], maxPickleLine)
+		return first + second, err
+	}
+	return 0, nil
+}

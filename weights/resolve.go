@@ -1,0 +1,96 @@
+package weights
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/assay-xai/assay/internal/usage"
+)
+
+// CacheDir is the folder of fetched weights:
+// ${XDG_CACHE_HOME:-~/.cache}/assay/weights. It need not exist.
+func CacheDir() (string, error) {
+	// A relative XDG_CACHE_HOME is to be ignored, says the specification.
+	if dir := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "assay", "weights"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", usage.Errorf("weights: find the cache folder: %w: set HOME or XDG_CACHE_HOME", err)
+	}
+	return filepath.Join(home, ".cache", "assay", "weights"), nil
+}
+
+// Resolve turns the argument of --weights for a net into the path of a file:
+//   - "": the net's default published file, in the cache,
+//   - the name of a published version ("IMAGENET1K_V1"; case does not matter)
+//     or the name of a published file: that one, in the cache,
+//   - anything else: a path.
+//
+// A published file that is not in the cache, or a path that is not there, is an
+// error that says what would be right. Nothing is fetched and the file is not
+// opened.
+func Resolve(net, arg string) (string, error) {
+	files := publishedFor(net)
+	if arg == "" && len(files) == 0 {
+		return "", usage.Errorf("weights: no weights of %s are published: give a file with --weights", net)
+	}
+	for _, p := range files {
+		if arg == "" || strings.EqualFold(arg, p.Version) {
+			return cached(p)
+		}
+	}
+	_, err := os.Stat(arg)
+	switch {
+	case err == nil:
+		return arg, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", usage.Errorf("weights: %w", err)
+	}
+	for _, p := range files {
+		if arg == p.File {
+			return cached(p)
+		}
+	}
+	return "", usage.Errorf("weights: no file %s%s", arg, orVersion(net, files))
+}
+
+func orVersion(net string, files []PublishedFile) string {
+	if len(files) == 0 {
+		return fmt.Sprintf(" (and no weights of %s are published)", net)
+	}
+	return fmt.Sprintf(": want a path, or for %s a published version: %s", net, versions(files))
+}
+
+// cached returns the path of a published file in the cache.
+func cached(p PublishedFile) (string, error) {
+	dir, err := CacheDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, p.File)
+	_, err = os.Stat(path)
+	if err == nil {
+		return path, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", usage.Errorf("weights: %w", err)
+	}
+	return "", usage.Errorf("weights: %s %s is not in the cache (%s): %s, or give a file with --weights", p.Net, p.Version, path, howToGet(p))
+}
+
+// howToGet says what puts a published file into the cache.
+func howToGet(p PublishedFile) string {
+	if p.BaseURL == "" {
+		return p.Note
+	}
+	command := "assay fetch " + p.Net
+	if files := publishedFor(p.Net); len(files) > 0 && files[0].Version != p.Version {
+		command += " --version " + p.Version
+	}
+	return "run `" + command + "`"
+}
