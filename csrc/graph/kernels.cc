@@ -1,0 +1,110 @@
+// CPU kernels for channels-last f32. The innermost loops run over channels, so
+// that compilers make vectors of them without changing any order of summation.
+#include "graph/kernels.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+// One copy a family of CPUs, chosen when the library is loaded.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#define ASSAY_CPU_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define ASSAY_CPU_CLONES
+#endif
+
+namespace assay {
+namespace {
+
+// Written so that a NaN on either side stays.
+ASSAY_CPU_CLONES void take_maximum(float* __restrict__ out, const float* __restrict__ in, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = (in[i] > out[i] || in[i] != in[i]) ? in[i] : out[i];
+}
+
+ASSAY_CPU_CLONES void accumulate(float* __restrict__ out, const float* __restrict__ in, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] += in[i];
+}
+
+ASSAY_CPU_CLONES uint32_t count_not_finite(const float* in, int64_t n) {
+  constexpr uint32_t kExponent = 0x7f800000;
+  uint32_t found = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, in + i, sizeof bits);
+    found += (bits & kExponent) == kExponent ? 1 : 0;
+  }
+  return found;
+}
+
+}  // namespace
+
+at::Tensor max_pool_channels_last(const at::Tensor& x, const Attributes& window) {
+  const int64_t rows = x.size(0), channels = x.size(1), height = x.size(2), width = x.size(3);
+  const auto size = [&](size_t axis, int64_t in) {
+    const int64_t extent = window.dilation[axis] * (window.kernel[axis] - 1) + 1;
+    return (in + window.padding[axis] + window.padding[axis + 2] - extent) / window.stride[axis] + 1;
+  };
+  const int64_t out_height = size(0, height), out_width = size(1, width);
+  at::Tensor y = at::empty({rows, channels, out_height, out_width},
+                           x.options().memory_format(at::MemoryFormat::ChannelsLast));
+  const float* in = x.const_data_ptr<float>();
+  float* out = y.mutable_data_ptr<float>();
+  at::parallel_for(0, rows * out_height, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t line = begin; line < end; ++line) {
+      const int64_t top = line % out_height * window.stride[0] - window.padding[0];
+      const float* image = in + line / out_height * height * width * channels;
+      for (int64_t column = 0; column < out_width; ++column) {
+        const int64_t left = column * window.stride[1] - window.padding[1];
+        float* best = out + (line * out_width + column) * channels;
+        std::fill(best, best + channels, -std::numeric_limits<float>::infinity());
+        for (int64_t ky = 0; ky < window.kernel[0]; ++ky) {
+          const int64_t iy = top + ky * window.dilation[0];
+          if (iy < 0 || iy >= height) continue;
+          for (int64_t kx = 0; kx < window.kernel[1]; ++kx) {
+            const int64_t ix = left + kx * window.dilation[1];
+            if (ix < 0 || ix >= width) continue;
+            take_maximum(best, image + (iy * width + ix) * channels, channels);
+          }
+        }
+      }
+    }
+  });
+  return y;
+}
+
+at::Tensor global_avg_pool_channels_last(const at::Tensor& x) {
+  const int64_t rows = x.size(0), channels = x.size(1), pixels = x.size(2) * x.size(3);
+  at::Tensor y = at::zeros({rows, channels, 1, 1}, x.options());
+  const float* in = x.const_data_ptr<float>();
+  float* out = y.mutable_data_ptr<float>();
+  const float count = static_cast<float>(pixels);
+  at::parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      float* sum = out + row * channels;
+      for (int64_t pixel = 0; pixel < pixels; ++pixel) {
+        accumulate(sum, in + (row * pixels + pixel) * channels, channels);
+      }
+      for (int64_t c = 0; c < channels; ++c) sum[c] /= count;
+    }
+  });
+  return y;
+}
+
+std::vector<bool> rows_not_finite(const at::Tensor& x) {
+  const int64_t rows = x.size(0), elements = x.numel() / std::max<int64_t>(rows, 1);
+  const float* in = x.const_data_ptr<float>();
+  std::vector<uint32_t> found(static_cast<size_t>(rows));
+  at::parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      found[static_cast<size_t>(row)] = count_not_finite(in + row * elements, elements);
+    }
+  });
+  return {found.begin(), found.end()};
+}
+
+}  // namespace assay

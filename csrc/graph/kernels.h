@@ -1,0 +1,22 @@
+// CPU kernels for channels-last f32, where libtorch's own do more than inference
+// needs (its max-pooling also stores where each maximum was).
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include "graph/graph.h"
+
+namespace assay {
+
+// x: [N,C,H,W] f32, channels-last contiguous, on the CPU; so is the result.
+// NaN in a window gives NaN. Windows lie at least partly on the image.
+at::Tensor max_pool_channels_last(const at::Tensor& x, const Attributes& window);
+
+// [N,C,H,W] -> [N,C,1,1]: the mean of each channel, summed pixel by pixel in
+// row-major order.
+at::Tensor global_avg_pool_channels_last(const at::Tensor& x);
+
+// For every row of the contiguous f32 x [N,...]: whether it holds a NaN or an infinity.
+std::vector<bool> rows_not_finite(const at::Tensor& x);
+
+}  // namespace assay

@@ -1,0 +1,201 @@
+// Folding and fusing.
+#include "graph/plan.h"
+
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const std::vector<at::Tensor>& state, at::ScalarType dtype)
+      : graph_(graph),
+        state_(state),
+        dtype_(dtype),
+        users_(graph.values.size()),
+        alias_(graph.values.size()) {
+    for (size_t v = 0; v < alias_.size(); ++v) alias_[v] = static_cast<int>(v);
+    for (const Op& op : graph.ops) {
+      for (int input : op.inputs) users_[static_cast<size_t>(input)].push_back(&op);
+    }
+  }
+
+  Plan plan() {
+    Plan plan;
+    plan.values = graph_.values.size();
+    std::vector<bool> done(graph_.ops.size(), false);
+    const auto index = [&](const Op* op) { return static_cast<size_t>(op - graph_.ops.data()); };
+    for (const Op& op : graph_.ops) {
+      if (done[index(&op)]) continue;
+      if (op.kind == OpKind::kDropout) {
+        alias_[static_cast<size_t>(op.output)] = resolve(op.inputs[0]);
+        continue;
+      }
+      if (op.kind != OpKind::kConv2d && op.kind != OpKind::kLinear) {
+        plan.steps.push_back(plain(op));
+        continue;
+      }
+      Chain chain = follow(op);
+      // Where the other side of the addition comes later, that one may take this
+      // one's output as its residual.
+      if (chain.add != nullptr && !ready(chain, plan)) {
+        chain.add = nullptr;
+        chain.activation = nullptr;
+      }
+      for (const Op* part : {chain.norm, chain.add, chain.activation}) {
+        if (part != nullptr) done[index(part)] = true;
+      }
+      plan.steps.push_back(weighted(op, chain));
+    }
+    plan.output = resolve(graph_.output);
+    release(plan);
+    return plan;
+  }
+
+ private:
+  // What can be hung onto a convolution.
+  struct Chain {
+    const Op* norm = nullptr;
+    const Op* add = nullptr;
+    const Op* activation = nullptr;
+    int residual = -1;
+  };
+
+  // The one op that reads a value, or none: fused values are never written.
+  const Op* only_user(int value) const {
+    const auto& users = users_[static_cast<size_t>(value)];
+    return users.size() == 1 && value != graph_.output ? users.front() : nullptr;
+  }
+
+  static bool is_activation(const Op* op) {
+    return op != nullptr && (op->kind == OpKind::kRelu || op->kind == OpKind::kRelu6);
+  }
+
+  Chain follow(const Op& op) const {
+    Chain chain;
+    int value = op.output;
+    const Op* next = only_user(value);
+    if (next != nullptr && next->kind == OpKind::kBatchNorm) {
+      chain.norm = next;
+      value = next->output;
+      next = only_user(value);
+    }
+    if (next != nullptr && next->kind == OpKind::kAdd) {
+      chain.add = next;
+      chain.residual = next->inputs[0] == value ? next->inputs[1] : next->inputs[0];
+      next = only_user(next->output);
+    }
+    if (is_activation(next)) chain.activation = next;
+    return chain;
+  }
+
+  // The residual is the input, or some step has written it already.
+  bool ready(const Chain& chain, const Plan& plan) const {
+    const int residual = resolve(chain.residual);
+    return residual == 0 || std::any_of(plan.steps.begin(), plan.steps.end(),
+                                        [&](const Step& step) { return step.output == residual; });
+  }
+
+  int resolve(int value) const { return alias_[static_cast<size_t>(value)]; }
+
+  Step plain(const Op& op) const {
+    Step step{.op = &op, .weighted = false, .inputs = {}, .output = op.output, .dead = {}, .parameters = {}};
+    for (int input : op.inputs) step.inputs.push_back(resolve(input));
+    for (int parameter : op.parameters) {
+      if (graph_.parameters[static_cast<size_t>(parameter)].optional) continue;
+      step.parameters.push_back(state_[static_cast<size_t>(parameter)].to(dtype_));
+    }
+    return step;
+  }
+
+  Step weighted(const Op& op, const Chain& chain) const {
+    Step step{.op = &op,
+              .weighted = true,
+              .inputs = {resolve(op.inputs[0])},
+              .output = op.output,
+              .dead = {},
+              .parameters = {}};
+    const auto parameter = [&](const Op& of, size_t i) {
+      return state_[static_cast<size_t>(of.parameters[i])].to(at::kDouble);
+    };
+    at::Tensor weight = parameter(op, 0);
+    if (weight.dim() == 2) weight = weight.view({weight.size(0), weight.size(1), 1, 1});
+    at::Tensor bias = op.parameters.size() > 1 ? parameter(op, 1) : at::zeros({weight.size(0)}, at::kDouble);
+    if (chain.norm != nullptr) {
+      const Op& norm = *chain.norm;
+      const at::Tensor scale = parameter(norm, 0) / at::sqrt(parameter(norm, 3) + norm.attributes.epsilon);
+      weight = weight * scale.view({-1, 1, 1, 1});
+      bias = parameter(norm, 1) + (bias - parameter(norm, 2)) * scale;
+      step.output = norm.output;
+    }
+    if (chain.add != nullptr) {
+      step.residual = resolve(chain.residual);
+      step.output = chain.add->output;
+    }
+    if (chain.activation != nullptr) {
+      step.activation = chain.activation->kind == OpKind::kRelu ? Activation::kRelu : Activation::kRelu6;
+      step.output = chain.activation->output;
+    }
+    step.parameters = {weight.to(dtype_), bias.to(dtype_)};
+    return step;
+  }
+
+  // Says after which step each value is dead, and which residuals may be
+  // overwritten. Values that may share memory (flatten gives a view) live and
+  // die together; the input is the caller's and is never written.
+  void release(Plan& plan) const {
+    std::vector<int> root(plan.values);
+    for (size_t v = 0; v < root.size(); ++v) root[v] = static_cast<int>(v);
+    for (const Step& step : plan.steps) {
+      if (step.op->kind == OpKind::kFlatten || step.op->kind == OpKind::kShortcutA) {
+        root[static_cast<size_t>(step.output)] = root[static_cast<size_t>(step.inputs[0])];
+      }
+    }
+    const auto root_of = [&](int value) { return root[static_cast<size_t>(value)]; };
+    std::vector<bool> live(plan.values, false);  // by root, seen from the end
+    live[static_cast<size_t>(root_of(plan.output))] = true;
+    for (auto step = plan.steps.rbegin(); step != plan.steps.rend(); ++step) {
+      std::vector<int> read = step->inputs;
+      if (step->residual >= 0) {
+        const int residual = root_of(step->residual);
+        const bool also_input = root_of(step->inputs[0]) == residual;
+        step->overwrite = !live[static_cast<size_t>(residual)] && residual != root_of(0) && !also_input;
+        read.push_back(step->residual);
+      }
+      std::vector<int> dying;
+      for (int value : read) {
+        const int r = root_of(value);
+        if (live[static_cast<size_t>(r)]) continue;
+        live[static_cast<size_t>(r)] = true;
+        dying.push_back(r);
+      }
+      for (size_t v = 0; v < root.size(); ++v) {
+        if (std::find(dying.begin(), dying.end(), root[v]) != dying.end()) {
+          step->dead.push_back(static_cast<int>(v));
+        }
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const std::vector<at::Tensor>& state_;
+  at::ScalarType dtype_;
+  std::vector<std::vector<const Op*>> users_;
+  std::vector<int> alias_;  // dropout's output is its input
+};
+
+}  // namespace
+
+Plan make_plan(const Graph& graph, const std::vector<at::Tensor>& state, at::ScalarType dtype) {
+  return Planner(graph, state, dtype).plan();
+}
+
+bool finite(const Plan& plan) {
+  return std::all_of(plan.steps.begin(), plan.steps.end(), [](const Step& step) {
+    return std::all_of(step.parameters.begin(), step.parameters.end(), [](const at::Tensor& parameter) {
+      return at::isfinite(parameter).all().item<bool>();
+    });
+  });
+}
+
+}  // namespace assay
