@@ -88,9 +88,9 @@ func howToGet(p PublishedFile) string {
 	if p.BaseURL == "" {
 		return p.Note
 	}
-	command := "assay fetch " + p.Net
-	if files := publishedFor(p.Net); len(files) > 0 && files[0].Version != p.Version {
-		command += " --version " + p.Version
+	name := p.Net
+	if files := publishedFor(p.Net); len(files) > 0 && files[0].File != p.File {
+		name = p.File // the net's name alone means its default
 	}
-	return "run `" + command + "`"
+	return "run `assay fetch " + name + "`"
 }

@@ -88,40 +88,25 @@ func readZip(r io.ReaderAt, size int64) (*StateDict, error) {
 
 // small reads a whole record whose size has been checked.
 func (z *zipSource) small(f *zip.File) ([]byte, error) {
-	rc, err := f.Open()
-	if err != nil {
-		return nil, fmt.Errorf("open its record %s: %w", f.Name, err)
-	}
-	defer func() { _ = rc.Close() }()
-	b, err := io.ReadAll(io.LimitReader(rc, int64(f.UncompressedSize64)))
-	if err == nil {
-		// One more read: the checksum is compared at the end.
-		_, err = rc.Read(make([]byte, 1))
-	}
-	if err != nil && err != io.EOF {
-		return nil, fmt.Errorf("read its record %s: %w", f.Name, err)
-	}
-	return b, nil
-}
-
-func (z *zipSource) record(s *storage) (*zip.File, error) {
-	f, ok := z.records[z.folder+"data/"+s.key]
-	if !ok {
-		return nil, fmt.Errorf("no record %sdata/%s in the file", z.folder, s.key)
-	}
-	if f.Method != zip.Store {
-		return nil, fmt.Errorf("its record %s is compressed: want the file as torch.save wrote it", f.Name)
-	}
-	return f, nil
+	b := make([]byte, f.UncompressedSize64)
+	return b, z.readRecord(f, b, 0)
 }
 
 func (z *zipSource) read(s *storage, p []byte, offset int64) error {
-	f, err := z.record(s)
-	if err != nil {
-		return err
+	f, ok := z.records[z.folder+"data/"+s.key]
+	if !ok {
+		return fmt.Errorf("no record %sdata/%s in the file", z.folder, s.key)
 	}
-	if uint64(offset)+uint64(len(p)) > f.UncompressedSize64 {
-		return fmt.Errorf("its record %s has %d bytes: want at least %d", f.Name, f.UncompressedSize64, uint64(offset)+uint64(len(p)))
+	return z.readRecord(f, p, offset)
+}
+
+// readRecord fills p from a record's byte offset on.
+func (z *zipSource) readRecord(f *zip.File, p []byte, offset int64) error {
+	if f.Method != zip.Store {
+		return fmt.Errorf("its record %s is compressed: want the file as torch.save wrote it", f.Name)
+	}
+	if end := uint64(offset) + uint64(len(p)); end > f.UncompressedSize64 {
+		return fmt.Errorf("its record %s has %d bytes: want at least %d", f.Name, f.UncompressedSize64, end)
 	}
 	start, err := f.DataOffset()
 	if err != nil {
@@ -130,7 +115,7 @@ func (z *zipSource) read(s *storage, p []byte, offset int64) error {
 	if err := readFull(z.r, p, start+offset); err != nil {
 		return err
 	}
-	// A checksum is known for the whole record only.
+	// The checksum is of the whole record; 0 where torch was told to leave it out.
 	if uint64(len(p)) == f.UncompressedSize64 && f.CRC32 != 0 && crc32.ChecksumIEEE(p) != f.CRC32 {
 		return fmt.Errorf("its record %s is damaged: the checksum differs (get the file again)", f.Name)
 	}
