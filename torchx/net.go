@@ -39,21 +39,22 @@ func ParsePrecision(name string) (Precision, error) {
 }
 
 // handle is a C object with one free function: closed once, by Close or, as a
-// net, by the garbage collector.
-type handle[T any] struct {
+// net, by the garbage collector. The pointer is untyped because cgo's incomplete
+// types cannot be type arguments.
+type handle struct {
 	mu   sync.RWMutex
-	p    *T
-	free func(*T)
+	p    unsafe.Pointer
+	free func(unsafe.Pointer)
 }
 
-func newHandle[T any](p *T, free func(*T)) *handle[T] {
-	h := &handle[T]{p: p, free: free}
-	runtime.SetFinalizer(h, func(h *handle[T]) { h.close() })
+func newHandle(p unsafe.Pointer, free func(unsafe.Pointer)) *handle {
+	h := &handle{p: p, free: free}
+	runtime.SetFinalizer(h, func(h *handle) { h.close() })
 	return h
 }
 
 // with calls f with the object, which stays open until f returns.
-func (h *handle[T]) with(op, what string, f func(*T) error) error {
+func (h *handle) with(op, what string, f func(unsafe.Pointer) error) error {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if h.p == nil {
@@ -62,7 +63,7 @@ func (h *handle[T]) with(op, what string, f func(*T) error) error {
 	return f(h.p)
 }
 
-func (h *handle[T]) close() {
+func (h *handle) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.p != nil {
@@ -75,7 +76,7 @@ func (h *handle[T]) close() {
 // Net is a network on a device.
 type Net struct {
 	d *Device
-	h *handle[C.tx_net]
+	h *handle
 }
 
 // NetSpec names a net of the catalogue. Zero Classes or Features: the net's own.
@@ -99,7 +100,7 @@ func (d *Device) NewNet(ctx context.Context, spec NetSpec) (*Net, error) {
 		if err := failure(C.tx_net_new(c, &p)); err != nil {
 			return err
 		}
-		n.h = newHandle(p, func(p *C.tx_net) { C.tx_net_free(p) })
+		n.h = newHandle(unsafe.Pointer(p), func(p unsafe.Pointer) { C.tx_net_free((*C.tx_net)(p)) })
 		return nil
 	})
 	if err != nil {
@@ -111,7 +112,8 @@ func (d *Device) NewNet(ctx context.Context, spec NetSpec) (*Net, error) {
 // Describe returns the JSON description of tx_net_describe.
 func (n *Net) Describe() ([]byte, error) {
 	var out []byte
-	err := n.h.with("net-describe", "net", func(p *C.tx_net) error {
+	err := n.h.with("net-describe", "net", func(h unsafe.Pointer) error {
+		p := (*C.tx_net)(h)
 		var text *C.char
 		if err := failure(C.tx_net_describe(p, &text)); err != nil {
 			return err
@@ -125,7 +127,8 @@ func (n *Net) Describe() ([]byte, error) {
 // Load copies all parameters into the net; see tx_net_load.
 func (n *Net) Load(ctx context.Context, tensors map[string]*Tensor) error {
 	return n.d.do(ctx, "net-load", func() error {
-		return n.h.with("net-load", "net", func(p *C.tx_net) error {
+		return n.h.with("net-load", "net", func(h unsafe.Pointer) error {
+			p := (*C.tx_net)(h)
 			names := make([]*C.char, 0, len(tensors))
 			handles := make([]C.tx_tensor, 0, len(tensors))
 			for name, t := range tensors {
@@ -145,7 +148,8 @@ func (n *Net) Load(ctx context.Context, tensors map[string]*Tensor) error {
 // Prepare moves the net to its device and makes it ready for inference.
 func (n *Net) Prepare(ctx context.Context, precision Precision) error {
 	return n.d.do(ctx, "net-prepare", func() error {
-		return n.h.with("net-prepare", "net", func(p *C.tx_net) error {
+		return n.h.with("net-prepare", "net", func(h unsafe.Pointer) error {
+			p := (*C.tx_net)(h)
 			return failure(C.tx_net_prepare(p, n.d.c, C.int32_t(precision)))
 		})
 	})
@@ -156,7 +160,8 @@ func (n *Net) Prepare(ctx context.Context, precision Precision) error {
 func (n *Net) Forward(ctx context.Context, x *Tensor, batch int) (*Tensor, error) {
 	var logits *Tensor
 	err := n.d.do(ctx, "net-forward", func() error {
-		return n.h.with("net-forward", "net", func(p *C.tx_net) error {
+		return n.h.with("net-forward", "net", func(h unsafe.Pointer) error {
+			p := (*C.tx_net)(h)
 			in, keep := x.pin()
 			defer keep()
 			var out C.tx_tensor

@@ -11,7 +11,7 @@ import (
 // Scene holds images and their references on a device, for Net.Masked.
 type Scene struct {
 	d     *Device
-	h     *handle[C.tx_scene]
+	h     *handle
 	words int
 }
 
@@ -38,7 +38,7 @@ func (d *Device) NewScene(ctx context.Context, slots int, shape []int, features 
 			(*C.int32_t)(unsafe.SliceData(featureMap)), &p)); err != nil {
 			return err
 		}
-		s.h = newHandle(p, func(p *C.tx_scene) { C.tx_scene_free(p) })
+		s.h = newHandle(unsafe.Pointer(p), func(p unsafe.Pointer) { C.tx_scene_free((*C.tx_scene)(p)) })
 		return nil
 	})
 	if err != nil {
@@ -50,7 +50,8 @@ func (d *Device) NewScene(ctx context.Context, slots int, shape []int, features 
 // Put copies an image and its reference into a slot.
 func (s *Scene) Put(ctx context.Context, slot int, image, reference *Tensor) error {
 	return s.d.do(ctx, "scene-put", func() error {
-		return s.h.with("scene-put", "scene", func(p *C.tx_scene) error {
+		return s.h.with("scene-put", "scene", func(h unsafe.Pointer) error {
+			p := (*C.tx_scene)(h)
 			i, keepImage := image.pin()
 			defer keepImage()
 			r, keepReference := reference.pin()
@@ -79,9 +80,9 @@ func (n *Net) Masked(ctx context.Context, s *Scene, slots []int32, sets []uint64
 	}
 	logits, probabilities = make([]float64, rows), make([]float64, rows)
 	err = n.d.do(ctx, op, func() error {
-		return n.h.with(op, "net", func(net *C.tx_net) error {
-			return s.h.with(op, "scene", func(scene *C.tx_scene) error {
-				return failure(C.tx_masked_forward(net, scene, C.int64_t(rows), (*C.int32_t)(unsafe.SliceData(slots)),
+		return n.h.with(op, "net", func(net unsafe.Pointer) error {
+			return s.h.with(op, "scene", func(scene unsafe.Pointer) error {
+				return failure(C.tx_masked_forward((*C.tx_net)(net), (*C.tx_scene)(scene), C.int64_t(rows), (*C.int32_t)(unsafe.SliceData(slots)),
 					(*C.uint64_t)(unsafe.SliceData(sets)), (*C.int32_t)(unsafe.SliceData(targets)), C.int64_t(batch),
 					(*C.double)(unsafe.SliceData(logits)), (*C.double)(unsafe.SliceData(probabilities))))
 			})
