@@ -220,25 +220,27 @@ func safetensorsHeader(tensors map[string]Tensor, metadata map[string]string) ([
 	var b bytes.Buffer
 	b.Write(make([]byte, 8))
 	b.WriteByte('{')
+	text := func(v any) error {
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(v); err != nil {
+			return err
+		}
+		b.Truncate(b.Len() - 1) // Encode ends a line
+		return nil
+	}
 	field := func(name string, v any) error {
 		if b.Len() > 9 {
 			b.WriteByte(',')
 		}
-		key, err := json.Marshal(name)
-		if err != nil {
+		if err := text(name); err != nil {
 			return err
 		}
-		value, err := json.Marshal(v)
-		if err != nil {
-			return err
-		}
-		b.Write(key)
 		b.WriteByte(':')
-		b.Write(value)
-		return nil
+		return text(v)
 	}
 	if len(metadata) > 0 {
-		if err := field(metadataKey, metadata); err != nil { // maps are marshalled in key order
+		if err := field(metadataKey, metadata); err != nil { // maps are encoded in key order
 			return nil, nil, err
 		}
 	}
