@@ -1,0 +1,260 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/assay-xai/assay/internal/usage"
+)
+
+// Problem is the deletion game of one image.
+type Problem struct {
+	// T is the number of features.
+	T int
+	// ImageID keys the random numbers.
+	ImageID string
+	Scorer  Scorer
+}
+
+// Options say how to search.
+type Options struct {
+	Solver    string // an id of Solvers
+	Objective string // an id of Objectives
+	ScoreOn   string // "prob" or "logit": what the objective looks at
+	Seed      uint64
+	// Start is an id of Starts; "" is the solver's own.
+	Start string
+	// Given is the trajectory that start "map" begins with.
+	Given []int
+	// Neighbourhood is an id of Neighbourhoods; "" is "complete".
+	Neighbourhood string
+	// Params are the solver's parameters over its defaults.
+	Params map[string]float64
+	// Schedule names a preset of parameters of the solver; "" is its first.
+	Schedule string
+	Budget   Budget
+}
+
+// Budget ends a search: whichever limit is reached first. Zero: no limit of
+// that kind; all zero: the schedule's number of iterations.
+type Budget struct {
+	Iterations int
+	// Evaluations is nominal (see Result).
+	Evaluations int64
+	// Time makes the result depend on the machine.
+	Time time.Duration
+}
+
+// Result is what a search found.
+type Result struct {
+	// Trajectory orders the features, least relevant first.
+	Trajectory []int
+	// Value is the objective of Trajectory, to be maximised. Last is the value
+	// of the last state of a search that returns its best.
+	Value, Last float64
+	Curves      Curves
+	// Accepted counts accepted proposals, Iterations all of them.
+	Accepted, Iterations int
+	// History has the start, every improvement of the best and every
+	// hundredth part of the iterations.
+	History []Point
+	// Evaluations is nominal: states that the plain loop asks for when it scores
+	// only what changed and remembers what it scored. Forwards is states
+	// really scored, StartForwards its part before the first iteration.
+	Evaluations, Forwards, StartForwards int64
+	Warnings                             []string
+}
+
+// Point is the state of a search after an iteration; iteration 0 is the start.
+type Point struct {
+	Iteration     int
+	Accepted      bool
+	Current, Best float64
+}
+
+// Parameter describes a parameter of a solver.
+type Parameter struct {
+	Name             string
+	Default          float64
+	Minimum, Maximum float64
+	Integer          bool
+	Summary          string
+}
+
+// Solver is one way to search.
+type Solver struct {
+	ID, Summary string
+	Parameters  []Parameter
+	// Schedules are named presets: parameter values and a start. The first is
+	// the default. Values differ by output where a schedule says so.
+	Schedules []Schedule
+	// Objectives that it can maximise.
+	Objectives []string
+	// Version changes when the same options may give another result.
+	Version int
+	run     func(ctx context.Context, s *search) error
+}
+
+// Schedule is a named preset of a solver.
+type Schedule struct {
+	ID, Summary string
+	Start       string
+	Prob, Logit map[string]float64
+}
+
+// Solvers returns every solver.
+func Solvers() []Solver { return []Solver{annealing(), greedy()} }
+
+// SolverByID returns the solver of that name, or an error of usage.
+func SolverByID(id string) (Solver, error) {
+	var ids []string
+	for _, s := range Solvers() {
+		if s.ID == id {
+			return s, nil
+		}
+		ids = append(ids, s.ID)
+	}
+	return Solver{}, usage.Errorf("trace: solver %q: want one of %v", id, ids)
+}
+
+// search is a running search.
+type search struct {
+	p         Problem
+	o         Options
+	objective Objective
+	logit     bool
+	params    map[string]float64
+	g         *game
+	result    Result
+	started   time.Time
+}
+
+// Check says what is wrong with options for t features, as an error of usage.
+func (o Options) Check(t int) error {
+	_, _, err := o.resolve(t)
+	return err
+}
+
+// resolve fills in defaults: the solver's parameters, schedule and start.
+func (o Options) resolve(t int) (Options, Solver, error) {
+	solver, err := SolverByID(o.Solver)
+	if err != nil {
+		return o, solver, err
+	}
+	if _, err := ObjectiveByID(o.Objective); err != nil {
+		return o, solver, err
+	}
+	if !slices.Contains(solver.Objectives, o.Objective) {
+		return o, solver, usage.Errorf("trace: solver %s cannot maximise %s: want one of %v", solver.ID, o.Objective, solver.Objectives)
+	}
+	if !slices.Contains(ScoreOns(), o.ScoreOn) {
+		return o, solver, usage.Errorf("trace: score-on %q: want prob or logit", o.ScoreOn)
+	}
+	if t < 2 {
+		return o, solver, usage.Errorf("trace: %d features: want at least 2", t)
+	}
+	if o.Budget.Iterations < 0 || o.Budget.Evaluations < 0 || o.Budget.Time < 0 {
+		return o, solver, usage.Errorf("trace: budget of %d iterations, %d evaluations, %s: want none below 0", o.Budget.Iterations, o.Budget.Evaluations, o.Budget.Time)
+	}
+	values := map[string]float64{}
+	for _, p := range solver.Parameters {
+		values[p.Name] = p.Default
+	}
+	if len(solver.Schedules) > 0 {
+		schedule := solver.Schedules[0]
+		if o.Schedule != "" {
+			i := slices.IndexFunc(solver.Schedules, func(s Schedule) bool { return s.ID == o.Schedule })
+			if i < 0 {
+				return o, solver, usage.Errorf("trace: schedule %q: want one of %v", o.Schedule, scheduleIDs(solver))
+			}
+			schedule = solver.Schedules[i]
+		}
+		o.Schedule = schedule.ID
+		if o.Start == "" {
+			o.Start = schedule.Start
+		}
+		preset := schedule.Prob
+		if o.ScoreOn == "logit" {
+			preset = schedule.Logit
+		}
+		for name, v := range preset {
+			values[name] = v
+		}
+	} else if o.Schedule != "" {
+		return o, solver, usage.Errorf("trace: solver %s has no schedules", solver.ID)
+	}
+	for name, v := range o.Params {
+		i := slices.IndexFunc(solver.Parameters, func(p Parameter) bool { return p.Name == name })
+		if i < 0 {
+			return o, solver, usage.Errorf("trace: solver %s has no parameter %q", solver.ID, name)
+		}
+		p := solver.Parameters[i]
+		if !(v >= p.Minimum && v <= p.Maximum) || p.Integer && v != math.Trunc(v) {
+			return o, solver, usage.Errorf("trace: %s %v: want a number from %v to %v", name, v, p.Minimum, p.Maximum)
+		}
+		values[name] = v
+	}
+	o.Params = values
+	if _, err := neighbourhoodByID(o.Neighbourhood); err != nil {
+		return o, solver, err
+	}
+	if o.Start != "" {
+		if _, err := startByID(o.Start); err != nil {
+			return o, solver, err
+		}
+	}
+	if o.Start == "map" {
+		if err := CheckTrajectory(o.Given, t); err != nil {
+			return o, solver, fmt.Errorf("start map: %w", err)
+		}
+	}
+	return o, solver, nil
+}
+
+func scheduleIDs(s Solver) []string {
+	var ids []string
+	for _, schedule := range s.Schedules {
+		ids = append(ids, schedule.ID)
+	}
+	return ids
+}
+
+// Run searches the order of deleting p's features that maximises the objective.
+// The result is a function of the scores, the options and the image id alone,
+// unless the budget has a time. A net that returns NaN or infinity ends it with
+// a *NotFiniteError.
+func Run(ctx context.Context, p Problem, o Options) (Result, error) {
+	o, solver, err := o.resolve(p.T)
+	if err != nil {
+		return Result{}, err
+	}
+	objective, err := ObjectiveByID(o.Objective)
+	if err != nil {
+		return Result{}, err
+	}
+	s := &search{p: p, o: o, objective: objective, logit: o.ScoreOn == "logit", params: o.Params, started: time.Now()}
+	s.g = newGame(p, objective, s.logit)
+	if o.Budget.Time > 0 {
+		s.result.Warnings = append(s.result.Warnings, "a budget of time: another run may find another trajectory")
+	}
+	if err := solver.run(ctx, s); err != nil {
+		var nan *NotFiniteError
+		if errors.As(err, &nan) {
+			return Result{}, nan
+		}
+		return Result{}, fmt.Errorf("%s on %s: %w", solver.ID, p.ImageID, err)
+	}
+	s.result.Evaluations, s.result.Forwards = s.g.evaluations, s.g.forwards
+	// The curves of the answer on both outputs; its states are all known but for
+	// those of the objective's other half.
+	s.result.Curves, err = s.g.curves(ctx, s.result.Trajectory)
+	if err != nil {
+		return Result{}, fmt.Errorf("scoring the trajectory of %s: %w", p.ImageID, err)
+	}
+	s.result.Forwards = s.g.forwards
+	return s.result, nil
+}
