@@ -270,7 +270,6 @@ func TestFetchCancelled(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.Len(t, c.seen(), 1)
 
-	c.stall = false
 	c.options.Progress = nil
 	_, err = c.fetch()
 	require.NoError(t, err)
