@@ -83,7 +83,7 @@ need() {   # need PACKAGE CONDITION...
 compiler() { command -v "${CXX:-g++}" && at_least 12 "$("${CXX:-g++}" -dumpversion)"; }
 header() { # without a compiler the usual place has to do
   if command -v "${CXX:-g++}" >/dev/null; then
-    echo "#include <$1>" | "${CXX:-g++}" -x c++ -std=c++20 -include cstdio -fsyntax-only -
+    printf '#if !__has_include(<%s>)\n#error missing\n#endif\n' "$1" | "${CXX:-g++}" -x c++ -std=c++20 -fsyntax-only -
   else
     [[ -f /usr/include/$1 ]]
   fi

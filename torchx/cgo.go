@@ -6,7 +6,7 @@ package torchx
 
 /*
 #cgo CFLAGS: -I${SRCDIR}/include
-#cgo LDFLAGS: -L${SRCDIR}/../build/lib -L${SRCDIR}/../build/lib/link -Wl,-rpath,$ORIGIN/../lib -Wl,-rpath,${SRCDIR}/../build/lib -ltorchx
+#cgo LDFLAGS: -L${SRCDIR}/../build/lib -L${SRCDIR}/../build/lib/link -Wl,--disable-new-dtags -Wl,-rpath,$ORIGIN/../lib -Wl,-rpath,${SRCDIR}/../build/lib -ltorchx
 #include <stdlib.h>
 #include "torchx.h"
 */

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Runs every linter, says which one complained, and fails if any did. Called by
+# `make lint`, after the C++ side was built (go vet wants its libraries).
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# A program of the Go module proxy, built once and kept in Go's cache.
+staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
+failed=()
+
+check() { # check NAME COMMAND...: no output and exit code 0 is a pass
+  local name=$1 output
+  shift
+  if output=$("$@" 2>&1) && [[ -z $output ]]; then
+    echo "ok   $name"
+  else
+    printf 'FAIL %s\n%s\n' "$name" "$output"
+    failed+=("$name")
+  fi
+}
+
+go_format() { git ls-files -z '*.go' | xargs -0 gofmt -l; }
+cpp_format() { git ls-files -z 'csrc/*.cc' 'csrc/*.h' | xargs -0 -r clang-format --dry-run -Werror; }
+shell() { { git ls-files -z 'scripts/*.sh' && printf '.ci/run\0'; } | xargs -0 shellcheck; }
+# Every file must compile by itself: the precompiled header hides what it forgets.
+without_pch() {
+  local flags
+  flags=$(sed -n 's/.*"command": "\(.*\)",/\1/p' build/compile_commands.json | grep 'csrc/api/status.cc' | head -1 |
+    sed 's/-include [^ ]*cmake_pch[^ ]*//; s/ -o .*//; s/-Winvalid-pch//')
+  # shellcheck disable=SC2016 # expanded by the inner shell
+  git ls-files 'csrc/*.h' 'csrc/*.cc' ':!csrc/pch.h' ':!csrc/test/' |
+    xargs -P "$(nproc)" -I{} sh -c "$flags"' -fsyntax-only -x c++ -include "$1" /dev/null || echo "$1"' - {}
+}
+
+check gofmt go_format
+check "go vet" go vet ./...
+check staticcheck go run "$staticcheck" ./...
+check clang-format cpp_format
+check shellcheck shell
+# Minutes: in CI, and by hand with WITHOUT_PCH=1.
+if [[ ${WITHOUT_PCH:-} == 1 ]]; then check "every file compiles without the precompiled header" without_pch; fi
+
+if [[ ${#failed[@]} != 0 ]]; then
+  echo "lint: failed: ${failed[*]}"
+  exit 1
+fi
