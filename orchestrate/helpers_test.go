@@ -1,0 +1,110 @@
+package orchestrate_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/assay-xai/assay/internal/fake"
+	"github.com/assay-xai/assay/internal/record"
+	"github.com/assay-xai/assay/orchestrate"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childVariable); dir != "" {
+		child(dir)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// world is a folder with weights and images.
+type world struct {
+	t       *testing.T
+	dir     string
+	backend *fake.Backend
+}
+
+func newWorld(t *testing.T, images int) *world {
+	w := &world{t: t, dir: t.TempDir(), backend: &fake.Backend{}}
+	w.make(images)
+	return w
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
+
+func (w *world) make(images int) {
+	require.NoError(w.t, fake.Weights(w.path("tiny.safetensors"), 10))
+	for i := range images {
+		w.image(fmt.Sprintf("%c/%04d.jpg", 'a'+i%3, i), fmt.Sprint("image ", i))
+	}
+}
+
+func (w *world) image(name, content string) {
+	path := filepath.Join(w.dir, "data", name)
+	require.NoError(w.t, os.MkdirAll(filepath.Dir(path), 0o777))
+	require.NoError(w.t, os.WriteFile(path, []byte(content), 0o666))
+}
+
+// text is a plan over the world's data; grid is YAML.
+func planText(dir, study, grid string) string {
+	return strings.ReplaceAll(fmt.Sprintf(`version: 1
+study: %s
+nets:
+- net: tiny
+  weights: DIR/tiny.safetensors
+  preset: {id: small, resize: squash, height: 8, width: 8, channels: 3, mean: [0, 0, 0], std: [1, 1, 1]}
+data:
+- path: DIR/data
+grid: %s
+batch: 4
+threads: 1
+device: cpu
+`, study, grid), "DIR", dir)
+}
+
+func (w *world) plan(study, grid string) *orchestrate.Plan {
+	p, err := orchestrate.ParsePlan("plan.yaml", []byte(planText(w.dir, study, grid)))
+	require.NoError(w.t, err)
+	return p
+}
+
+func (w *world) run(p *orchestrate.Plan, out string) (orchestrate.Outcome, error) {
+	return orchestrate.Run(w.t.Context(), orchestrate.Job{Plan: p, Out: w.path(out), Open: w.backend.Opener()})
+}
+
+func (w *world) read(name string) string {
+	text, err := os.ReadFile(w.path(name))
+	require.NoError(w.t, err)
+	return string(text)
+}
+
+// records are the records of a run by id, without their cost.
+func (w *world) records(out string) map[string]record.Record {
+	found := map[string]record.Record{}
+	require.NoError(w.t, record.Scan(w.path(out+"/"+record.FileName), func(r record.Record) error {
+		require.NotContains(w.t, found, r.ID, "a unit was recorded twice")
+		r.Cost = record.Cost{}
+		found[r.ID] = r
+		return nil
+	}))
+	return found
+}
+
+// closed says that everything that was opened was closed.
+func (w *world) closed() {
+	require.Zero(w.t, w.backend.OpenImages.Load(), "images left open")
+	require.Zero(w.t, w.backend.OpenNets.Load(), "nets left open")
+	require.Zero(w.t, w.backend.OpenScenes.Load(), "scenes left open")
+	require.Zero(w.t, w.backend.Opened.Load(), "devices left open")
+}
+
+const searchGrid = "{edge: 4, solver: sa, iterations: 30, objective: [le, le-mo]}"
+
+var background = context.Background()

@@ -1,0 +1,547 @@
+package orchestrate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assay-xai/assay/dataset"
+	"github.com/assay-xai/assay/internal/usage"
+	"github.com/assay-xai/assay/weights"
+)
+
+// Resolved is a plan with everything found that it names: nothing of it is
+// left to chance or to the machine.
+type Resolved struct {
+	// Plan is the plan as it is written to OUT/plan.yaml.
+	Plan      *Plan
+	Study     Study
+	Backend   Backend
+	Catalogue Catalogue
+	Nets      []*ResolvedNet
+	// Data holds a set for each pair of a data entry and a number of classes;
+	// see dataFor.
+	Data   []*ResolvedData
+	Points []Params
+	// Warnings are what the user should know but need not mend.
+	Warnings []string
+}
+
+// ResolvedNet is a net with its weights' facts.
+type ResolvedNet struct {
+	Index  int
+	Name   string
+	Info   NetInfo
+	Preset dataset.Preset
+	// Path is the weights file, Hash the SHA-256 of its content.
+	Path, Hash string
+	// Features is the number of columns for nets on tables, else 0.
+	Features int
+}
+
+// ResolvedData is an opened part of a data set.
+type ResolvedData struct {
+	Index   int
+	Name    string
+	Classes int
+	Set     *dataset.Set
+}
+
+// Precisions lists the number formats that nets can run in.
+func Precisions() []string { return []string{"f32", "tf32", "bf16", "f64"} }
+
+// Close closes the data.
+func (r *Resolved) Close() error {
+	var first error
+	for _, d := range r.Data {
+		if err := d.Set.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// dataFor is the set of data entry i as net sees it.
+func (r *Resolved) dataFor(net *ResolvedNet, i int) *ResolvedData {
+	for _, d := range r.Data {
+		if d.Index == i && d.Classes == net.Info.Classes {
+			return d
+		}
+	}
+	return nil
+}
+
+// checkStatic finds what is wrong with a plan before anything is opened.
+func checkStatic(p *Plan) (Study, error) {
+	study, err := FindStudy(p.Study)
+	if err != nil {
+		return study, p.errorf("$.study", "%w", err)
+	}
+	if err := study.checkNames(p); err != nil {
+		return study, err
+	}
+	for _, d := range study.Parameters {
+		if _, err := study.values(p, d); err != nil {
+			return study, err
+		}
+	}
+	switch {
+	case len(p.Nets) == 0:
+		return study, p.errorf("$.nets", "the plan has no nets: want at least one (--net)")
+	case len(p.Data) == 0:
+		return study, p.errorf("$.data", "the plan has no data: want at least one entry (--data)")
+	case p.Precision != "" && !slices.Contains(Precisions(), p.Precision):
+		return study, p.errorf("$.precision", "precision %q: %s", p.Precision, DidYouMean(p.Precision, Precisions()))
+	case p.Threads < 0:
+		return study, p.errorf("$.threads", "threads %d: want at least 1, or 0 for one a core", p.Threads)
+	case p.Report.Images != nil && *p.Report.Images < 0:
+		return study, p.errorf("$.report.images", "images %d: want 0 or more", *p.Report.Images)
+	case p.Report.Alpha < 0:
+		return study, p.errorf("$.report.alpha", "alpha %v: want more than 0", p.Report.Alpha)
+	}
+	for i, s := range p.Seeds {
+		if slices.Contains(p.Seeds[:i], s) {
+			return study, p.errorf(fmt.Sprintf("$.seeds[%d]", i), "seed %d is there twice", s)
+		}
+	}
+	for i, n := range p.Nets {
+		if n.Net == "" {
+			return study, p.errorf(fmt.Sprintf("$.nets[%d]", i), "a net without its id (net: ...)")
+		}
+		if _, err := n.Preset.choose("imagenet"); err != nil {
+			return study, p.errorf(fmt.Sprintf("$.nets[%d].preset", i), "%w", err)
+		}
+	}
+	for i, d := range p.Data {
+		at := fmt.Sprintf("$.data[%d]", i)
+		if d.Path == "" {
+			return study, p.errorf(at, "data without path")
+		}
+		if d.Limit < 0 {
+			return study, p.errorf(at+".limit", "limit %d: want a number of items, or 0 for all", d.Limit)
+		}
+	}
+	for i, row := range p.Reference {
+		if _, ok := toFloat(row["value"]); !ok {
+			return study, p.errorf(fmt.Sprintf("$.reference[%d]", i), "a published row without value")
+		}
+	}
+	return study, nil
+}
+
+// applyPrior takes from the plan that OUT has what this one leaves open, so
+// that a run goes on as it began whatever machine it goes on with.
+func applyPrior(p, prior *Plan) *Plan {
+	out := *p
+	if prior == nil {
+		return &out
+	}
+	if out.Device == "" {
+		out.Device = prior.Device
+	}
+	if out.Batch == 0 {
+		out.Batch = prior.Batch
+	}
+	if out.Threads == 0 {
+		out.Threads = prior.Threads
+	}
+	return &out
+}
+
+// resolver fills a Resolved step by step.
+type resolver struct {
+	*Resolved
+	tuning   Tuning
+	progress func(Event)
+}
+
+// resolve finds everything that the plan names. b is open on the plan's
+// device. The plan that comes out is complete.
+func resolve(ctx context.Context, p *Plan, study Study, b Backend, tuning Tuning, progress func(Event)) (*Resolved, error) {
+	plan := *p
+	plan.Version, plan.Scale, plan.Code = PlanVersion, nil, study.Code
+	plan.Nets, plan.Data = slices.Clone(p.Nets), slices.Clone(p.Data)
+	plan.Device = b.Device()
+	if plan.Precision == "" {
+		plan.Precision = "f32"
+	}
+	if plan.Threads == 0 {
+		plan.Threads = runtime.NumCPU()
+	}
+	if plan.Seeds == nil && study.Seeded {
+		plan.Seeds = []uint64{0}
+	}
+	if !study.Seeded {
+		plan.Seeds = nil
+	}
+	r := resolver{&Resolved{Plan: &plan, Study: study, Backend: b}, tuning, progress}
+	if err := r.all(ctx); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r.Resolved, nil
+}
+
+func (r *resolver) all(ctx context.Context) error {
+	var err error
+	if r.Catalogue, err = r.Backend.Catalogue(ctx); err != nil {
+		return err
+	}
+	if r.Points, err = r.Study.points(r.Resolved); err != nil {
+		return err
+	}
+	if err := r.names(); err != nil {
+		return err
+	}
+	features, err := r.features(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range r.Plan.Nets {
+		if err := r.net(ctx, i, features); err != nil {
+			return err
+		}
+	}
+	for i := range r.Plan.Data {
+		if err := r.data(ctx, i); err != nil {
+			return err
+		}
+	}
+	if err := r.checkItems(); err != nil {
+		return err
+	}
+	if r.Plan.Batch == 0 {
+		n, err := r.measure(ctx)
+		if err != nil {
+			return err
+		}
+		r.Plan.Batch = Batch(n)
+	}
+	r.grid()
+	return nil
+}
+
+// names gives every net and data entry a name that stands for it alone.
+func (r *resolver) names() error {
+	seen := map[string]bool{}
+	for i, n := range r.Plan.Nets {
+		name := orElse(n.Name, n.Net)
+		if seen[name] {
+			return r.Plan.errorf(fmt.Sprintf("$.nets[%d]", i), "two nets are called %s: give one of them a name (name: ...)", name)
+		}
+		seen[name] = true
+	}
+	clear(seen)
+	for i, d := range r.Plan.Data {
+		name := orElse(d.Name, dataName(d))
+		if seen[name] {
+			return r.Plan.errorf(fmt.Sprintf("$.data[%d]", i), "two data entries are called %s: give one of them a name (name: ...)", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+func orElse(s, otherwise string) string {
+	if s != "" {
+		return s
+	}
+	return otherwise
+}
+
+func dataName(d DataPlan) string {
+	name := filepath.Base(d.Path)
+	if d.Split != "" {
+		name += ":" + d.Split
+	}
+	return name
+}
+
+// features is the number of columns of the first data, for nets on tables; 0
+// if no net of the plan is one.
+func (r *resolver) features(ctx context.Context) (int, error) {
+	tables := false
+	for i, n := range r.Plan.Nets {
+		e, err := findEntry("net", n.Net, r.Catalogue.Nets)
+		if err != nil {
+			return 0, r.Plan.errorf(fmt.Sprintf("$.nets[%d].net", i), "%w", err)
+		}
+		tables = tables || len(e.Input) == 1
+	}
+	if !tables {
+		return 0, nil
+	}
+	d := r.Plan.Data[0]
+	set, err := dataset.Open(ctx, d.Path, dataset.Options{Split: d.Split, Labels: d.Labels, Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	defer set.Close()
+	if set.Kind == dataset.Images || set.Len() == 0 {
+		return 0, nil
+	}
+	values, _, err := set.Values(0)
+	return len(values), err
+}
+
+// net resolves net i: weights found, read, and matched.
+func (r *resolver) net(ctx context.Context, i, features int) error {
+	n := &r.Plan.Nets[i]
+	at := fmt.Sprintf("$.nets[%d]", i)
+	e, err := findEntry("net", n.Net, r.Catalogue.Nets)
+	if err != nil {
+		return r.Plan.errorf(at+".net", "%w", err)
+	}
+	if len(e.Input) != 1 {
+		features = 0
+	}
+	path, err := weights.Resolve(n.Net, n.Weights)
+	if err != nil {
+		return r.Plan.errorf(at, "%w", err)
+	}
+	out := &ResolvedNet{Index: i, Name: orElse(n.Name, n.Net), Features: features, Path: path}
+	sd, err := weights.Open(path)
+	if err != nil {
+		return r.Plan.errorf(at+".weights", "%w", err)
+	}
+	_, warnings, err := r.match(ctx, out, n.Net, sd)
+	if err != nil {
+		return r.Plan.errorf(at+".weights", "%w", err)
+	}
+	for _, w := range warnings {
+		r.Warnings = append(r.Warnings, path+": "+w)
+	}
+	out.Hash = sd.Hash
+	if n.Hash != "" && n.Hash != sd.Hash {
+		return r.Plan.errorf(at+".hash", "weights %s have the hash %.12s..., the plan was made with %.12s...", path, sd.Hash, n.Hash)
+	}
+	if out.Preset, err = n.Preset.choose(orElse(publishedPreset(path, n.Net), orElse(out.Info.Preset, "imagenet"))); err != nil {
+		return r.Plan.errorf(at+".preset", "%w", err)
+	}
+	r.Nets = append(r.Nets, out)
+	n.Name, n.Weights, n.Hash, n.Classes = out.Name, absolute(path), out.Hash, out.Info.Classes
+	n.Preset = PresetChoice{Preset: &out.Preset}
+	return nil
+}
+
+// match finds out how many classes the weights know and picks the tensors that
+// the net then wants.
+func (r *Resolved) match(ctx context.Context, n *ResolvedNet, id string, sd *weights.StateDict) (map[string]weights.Tensor, []string, error) {
+	own, err := r.Backend.Describe(ctx, id, 0, n.Features)
+	if err != nil {
+		return nil, nil, err
+	}
+	classes := own.Classes
+	if found, ok := headClasses(own, sd); ok {
+		classes = found
+	}
+	if n.Info = own; classes != own.Classes {
+		if n.Info, err = r.Backend.Describe(ctx, id, classes, n.Features); err != nil {
+			return nil, nil, err
+		}
+	}
+	state, warnings, err := weights.Match(sd, n.Info.Parameters)
+	if err != nil {
+		return nil, nil, usage.Errorf("%s does not fit net %s: %w", n.Path, id, err)
+	}
+	return state, warnings, nil
+}
+
+// headClasses looks at the net's own head: its last parameter with a row a class.
+func headClasses(own NetInfo, sd *weights.StateDict) (int, bool) {
+	for _, p := range slices.Backward(own.Parameters) {
+		if len(p.Shape) >= 2 && p.Shape[0] == int64(own.Classes) {
+			return weights.HeadClasses(sd, []string{p.Name})
+		}
+	}
+	return weights.Classes(sd)
+}
+
+// publishedPreset is the preset of a published file of the net.
+func publishedPreset(path, net string) string {
+	for _, p := range weights.Published() {
+		if p.Net == net && p.File == filepath.Base(path) {
+			return p.Preset
+		}
+	}
+	return ""
+}
+
+func absolute(path string) string {
+	if strings.HasPrefix(path, "embedded:") {
+		return path
+	}
+	if a, err := filepath.Abs(path); err == nil {
+		return a
+	}
+	return path
+}
+
+// data opens data entry i once for every number of classes.
+func (r *resolver) data(ctx context.Context, i int) error {
+	d := &r.Plan.Data[i]
+	at := fmt.Sprintf("$.data[%d]", i)
+	hash := sha256.New()
+	for _, n := range r.Nets {
+		if r.dataFor(n, i) != nil {
+			continue
+		}
+		set, err := dataset.Open(ctx, d.Path, dataset.Options{Split: d.Split, Labels: d.Labels, Limit: d.Limit, Classes: n.Info.Classes})
+		if err != nil {
+			return r.Plan.errorf(at, "%w", err)
+		}
+		out := &ResolvedData{Index: i, Name: orElse(d.Name, dataName(*d)), Classes: n.Info.Classes, Set: set}
+		r.Data = append(r.Data, out)
+		r.Warnings = append(r.Warnings, set.Warnings...)
+		if err := set.CheckClasses(n.Info.Classes); err != nil {
+			return r.Plan.errorf(at, "%w", err)
+		}
+		h, err := r.hash(ctx, out)
+		if err != nil {
+			return err
+		}
+		io.WriteString(hash, h)
+		d.Items = set.Len()
+	}
+	sum := hex.EncodeToString(hash.Sum(nil))
+	if d.Hash != "" && d.Hash != sum {
+		return r.Plan.errorf(at+".hash", "data %s is not what the plan was made with: its files, labels or limit differ", d.Path)
+	}
+	first := r.dataFor(r.Nets[0], i)
+	d.Hash, d.Name, d.Path, d.Split = sum, first.Name, absolute(d.Path), first.Set.Split
+	if d.Labels != "" {
+		d.Labels = absolute(d.Labels)
+	}
+	return nil
+}
+
+// hash reads the data through once: what the units' ids and the plan's rest on.
+func (r *resolver) hash(ctx context.Context, d *ResolvedData) (string, error) {
+	total := d.Set.Len()
+	for i := range total {
+		if i%64 == 0 {
+			r.progress(Event{Kind: Step, Stage: "reading " + d.Name, Done: i, Total: total})
+		}
+		if _, err := d.Set.ItemHash(ctx, i); err != nil {
+			return "", err
+		}
+	}
+	return d.Set.ContentHash(ctx)
+}
+
+func (r *resolver) checkItems() error {
+	for _, n := range r.Nets {
+		for i := range r.Plan.Data {
+			d := r.dataFor(n, i)
+			if err := fits(n, d); err != nil {
+				return err
+			}
+			for _, point := range r.Points {
+				if err := checkTarget(point.Text("target"), n, d); err != nil {
+					return err
+				}
+				if _, err := r.fit(n, d, point); err != nil {
+					return r.Plan.errorf("$.grid", "%w", err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// fit is the study's Fit, if it has one.
+func (r *Resolved) fit(n *ResolvedNet, d *ResolvedData, point Params) (Params, error) {
+	if r.Study.Fit == nil {
+		return point, nil
+	}
+	return r.Study.Fit(r, n, d, point)
+}
+
+// fits says whether the net can take the data at all.
+func fits(n *ResolvedNet, d *ResolvedData) error {
+	if d.Set.Kind == dataset.Images && len(n.Info.Input) == 1 {
+		return usage.Errorf("net %s takes %d columns, %s holds images", n.Name, n.Info.Input[0], d.Set.Path)
+	}
+	if d.Set.Kind == dataset.Table && len(n.Info.Input) != 1 {
+		return usage.Errorf("net %s takes images of shape %v, %s holds a table", n.Name, n.Info.Input, d.Set.Path)
+	}
+	return nil
+}
+
+// checkTarget checks "label", "predicted" or a class.
+func checkTarget(target string, n *ResolvedNet, d *ResolvedData) error {
+	switch target {
+	case "", targetPredicted:
+		return nil
+	case targetLabel:
+		if !d.Set.HasLabels {
+			return usage.Errorf("target label: %s has no labels: give them with --labels FILE (\"file class\" a line), or take --target predicted", d.Set.Path)
+		}
+		return nil
+	}
+	class, err := strconv.Atoi(target)
+	if err != nil {
+		return usage.Errorf("target %q: want label, predicted or a class from 0", target)
+	}
+	if class < 0 || class >= n.Info.Classes {
+		return usage.Errorf("target %d: net %s knows classes 0..%d", class, n.Name, n.Info.Classes-1)
+	}
+	return nil
+}
+
+const (
+	targetLabel     = "label"
+	targetPredicted = "predicted"
+)
+
+func targetParameter(fallback string) Parameter {
+	return Parameter{Name: "target", Type: "string", Default: fallback,
+		Summary: "tracked class: label, predicted, or a class from 0"}
+}
+
+// target is the tracked class of an image.
+func target(text string, class int, predicted []int) int {
+	switch text {
+	case "", targetPredicted:
+		return predicted[0]
+	case targetLabel:
+		return class
+	}
+	n, _ := strconv.Atoi(text)
+	return n
+}
+
+// grid writes the points back into the plan, defaults included.
+func (r *resolver) grid() {
+	grid := map[string]any{}
+	for _, d := range r.Study.Parameters {
+		var values []any
+		for _, point := range r.Points {
+			if v, ok := point[d.Name]; ok && !slices.Contains(values, v) {
+				values = append(values, v)
+			}
+		}
+		switch len(values) {
+		case 0:
+		case 1:
+			grid[d.Name] = values[0]
+		default:
+			grid[d.Name] = values
+		}
+	}
+	r.Plan.Grid = grid
+}
+
+// exists is true of a path that is there.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

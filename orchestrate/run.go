@@ -1,0 +1,303 @@
+package orchestrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/assay-xai/assay/internal/record"
+	"github.com/assay-xai/assay/internal/usage"
+)
+
+// Opener opens a device: "cpu", "cuda:N", or "" for the first GPU if there is
+// one, else the CPU.
+type Opener func(device string, threads int) (Backend, error)
+
+// Job is a plan to be run.
+type Job struct {
+	Plan *Plan
+	// Out is the folder of the run; "" keeps nothing.
+	Out string
+	// MustExist demands that Out holds a run (--resume).
+	MustExist bool
+	Open      Opener
+	// Progress gets events, one at a time; nil: nobody does.
+	Progress func(Event)
+	Tuning   Tuning
+	// Env is written to OUT/env.json beside what the backend says.
+	Env map[string]any
+	// Inspect sees OUT once the summary stands, before a folder that is not
+	// kept goes; it may be nil.
+	Inspect func(ctx context.Context, out string, r *Resolved) error
+}
+
+// Outcome is what a run came to.
+type Outcome struct {
+	// Units counts all units of the plan; Before those that an earlier run had
+	// done; Failed those whose record is an error, earlier ones included.
+	Units, Before, Failed int
+	Summary               []SummaryRow
+}
+
+// Incomplete is the error of a run whose work is done except for units that
+// failed by themselves.
+type Incomplete struct {
+	Failed, Units int
+	// First says why the first of them failed.
+	First string
+}
+
+func (e *Incomplete) Error() string {
+	return fmt.Sprintf("%d of %d units failed; the first: %s", e.Failed, e.Units, e.First)
+}
+
+// Run runs a job: it goes on where an earlier run of the same plan in the same
+// folder stopped. The error is an *Incomplete where units failed by themselves;
+// then the outcome stands too.
+func Run(ctx context.Context, job Job) (Outcome, error) {
+	if job.Progress == nil {
+		job.Progress = func(Event) {}
+	}
+	var once sync.Mutex
+	progress := job.Progress
+	job.Progress = func(e Event) { once.Lock(); defer once.Unlock(); progress(e) }
+
+	study, err := checkStatic(job.Plan)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if job.Out == "" {
+		temporary, err := os.MkdirTemp("", "assay-")
+		if err != nil {
+			return Outcome{}, fmt.Errorf("making a temporary folder: %w", err)
+		}
+		defer os.RemoveAll(temporary)
+		job.Out = temporary
+	}
+	prior, err := readPrior(job.Out)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if prior == nil && job.MustExist {
+		return Outcome{}, usage.Errorf("resume: %s holds no run: leave --resume out to begin one", job.Out)
+	}
+	plan := applyPrior(job.Plan, prior)
+	backend, err := job.Open(plan.Device, plan.Threads)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer backend.Close()
+	resolved, err := resolve(ctx, plan, study, backend, job.Tuning, job.Progress)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer resolved.Close()
+	for _, w := range resolved.Warnings {
+		job.Progress(Event{Kind: Warning, Message: w})
+	}
+	r := &run{job: job, Resolved: resolved}
+	return r.all(ctx)
+}
+
+// run is a job under way.
+type run struct {
+	*Resolved
+	job     Job
+	units   []Unit
+	writer  *record.Writer
+	mu      sync.Mutex
+	known   map[string]bool // ids of the plan, true once recorded
+	event   Event
+	failure error // of the writer
+	stop    context.CancelFunc
+}
+
+func (r *run) all(ctx context.Context) (outcome Outcome, err error) {
+	if r.units, err = r.Resolved.units(ctx); err != nil {
+		return outcome, err
+	}
+	if len(r.units) == 0 {
+		return outcome, usage.Errorf("the plan has no units: its data is empty")
+	}
+	if err := r.open(ctx); err != nil {
+		return outcome, err
+	}
+	defer func() {
+		if e := r.writer.Close(); err == nil && e != nil {
+			err = fmt.Errorf("closing records: %w", e)
+		}
+	}()
+	outcome = Outcome{Units: len(r.units), Before: r.event.Before}
+	if err := r.work(ctx); err != nil {
+		return outcome, err
+	}
+	s, err := summarise(filepath.Join(r.job.Out, record.FileName), r.Resolved, r.units)
+	if err != nil {
+		return outcome, err
+	}
+	outcome.Summary, outcome.Failed = s.rows, s.failed
+	if err := s.write(r.job.Out); err != nil {
+		return outcome, err
+	}
+	if r.job.Inspect != nil {
+		if err := r.job.Inspect(ctx, r.job.Out, r.Resolved); err != nil {
+			return outcome, err
+		}
+	}
+	if s.failed > 0 {
+		return outcome, &Incomplete{Failed: s.failed, Units: len(r.units), First: s.firstFailure}
+	}
+	return outcome, nil
+}
+
+// open makes OUT, takes its lock, and only then compares and writes the plan.
+func (r *run) open(ctx context.Context) error {
+	out := r.job.Out
+	if err := os.MkdirAll(out, 0o777); err != nil {
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrExist) {
+			return usage.Errorf("out: %w", err)
+		}
+		return fmt.Errorf("out: %w", err)
+	}
+	r.known = make(map[string]bool, len(r.units))
+	for _, u := range r.units {
+		r.known[u.ID] = false
+	}
+	var err error
+	r.writer, err = record.Open(filepath.Join(out, record.FileName), r.remember)
+	if err != nil {
+		return err
+	}
+	if err := r.settle(ctx); err != nil {
+		r.writer.Close()
+		return err
+	}
+	return nil
+}
+
+// remember counts a record that an earlier run has written.
+func (r *run) remember(rec record.Record) error {
+	if done, ours := r.known[rec.ID]; ours && !done {
+		r.known[rec.ID] = true
+		r.event.Before++
+		if rec.Error != "" {
+			r.event.Failed++
+		}
+	}
+	return nil
+}
+
+// settle writes plan, environment and class names, with the lock held.
+func (r *run) settle(ctx context.Context) error {
+	out := r.job.Out
+	sweep(out)
+	prior, err := readPrior(out) // another process may have written it meanwhile
+	if err != nil {
+		return err
+	}
+	if prior != nil {
+		if d := difference(prior, r.Plan); d != "" {
+			return usage.Errorf("out: %s holds another run: %s; choose another folder, or give the plan that is there", out, d)
+		}
+	}
+	text, err := r.Plan.Marshal()
+	if err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(out, PlanFile), text); err != nil {
+		return err
+	}
+	env, err := r.Backend.Runtime(ctx)
+	if err != nil {
+		return err
+	}
+	all := map[string]any{"runtime": env}
+	for k, v := range r.job.Env {
+		all[k] = v
+	}
+	if err := writeJSON(filepath.Join(out, EnvFile), all); err != nil {
+		return err
+	}
+	if names := r.Data[0].Set.ClassNames; names != nil {
+		return writeJSON(filepath.Join(out, ClassesFile), names)
+	}
+	return nil
+}
+
+// work runs the units that have no record yet.
+func (r *run) work(ctx context.Context) error {
+	var todo []Unit
+	for _, u := range r.units {
+		if !r.known[u.ID] {
+			todo = append(todo, u)
+		}
+	}
+	r.event.Kind, r.event.Stage = Step, StageRun
+	r.event.Done, r.event.Total = r.event.Before, len(r.known)
+	r.job.Progress(r.event)
+	if len(todo) == 0 {
+		return nil
+	}
+	v, err := newViews(r.job.Out, r.Plan.Report.images())
+	if err != nil {
+		return err
+	}
+	parent := ctx
+	ctx, r.stop = context.WithCancel(parent)
+	defer r.stop()
+	err = r.Study.Run(ctx, &Session{Resolved: r.Resolved, views: v}, todo, r.emit)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failure != nil {
+		return r.failure
+	}
+	if parent.Err() != nil {
+		return fmt.Errorf("stopped with %d of %d units done: %w", r.event.Done, r.event.Total, parent.Err())
+	}
+	if err != nil {
+		return err
+	}
+	if r.event.Done != r.event.Total {
+		return fmt.Errorf("study %s ended with %d of %d units done", r.Study.ID, r.event.Done, r.event.Total)
+	}
+	return nil
+}
+
+// emit keeps records. What cannot be kept ends the run.
+func (r *run) emit(records ...record.Record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failure != nil {
+		return r.failure
+	}
+	for i, rec := range records {
+		if done, ours := r.known[rec.ID]; !ours || done {
+			r.failure = fmt.Errorf("study %s: a record %q that the plan does not ask for", r.Study.ID, rec.ID)
+			r.stop()
+			return r.failure
+		}
+		if rec.Error == "" && !rec.Finite() {
+			records[i] = record.Failure(rec, notFinite)
+		}
+	}
+	if err := r.writer.Append(records...); err != nil {
+		r.failure = err
+		r.stop()
+		return err
+	}
+	for _, rec := range records {
+		r.known[rec.ID] = true
+		r.event.Done++
+		if rec.Error != "" {
+			r.event.Failed++
+		}
+	}
+	r.job.Progress(r.event)
+	return nil
+}
+
+const notFinite = "the net's output is not a finite number (NaN or infinity)"

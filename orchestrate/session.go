@@ -1,0 +1,111 @@
+package orchestrate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/assay-xai/assay/dataset"
+	"github.com/assay-xai/assay/internal/usage"
+	"github.com/assay-xai/assay/weights"
+)
+
+// Session is what a study runs with.
+type Session struct {
+	*Resolved
+	views *views
+}
+
+// Batch is the number of rows of every forward.
+func (r *Resolved) Batch() int { return int(r.Plan.Batch) }
+
+// OpenNet loads a net of the plan; the caller closes it.
+func (s *Session) OpenNet(ctx context.Context, n *ResolvedNet) (Net, error) {
+	return s.openNet(ctx, n)
+}
+
+func (r *Resolved) openNet(ctx context.Context, n *ResolvedNet) (Net, error) {
+	sd, err := weights.Open(n.Path)
+	if err != nil {
+		return nil, err
+	}
+	if sd.Hash != n.Hash {
+		return nil, usage.Errorf("weights %s changed while they were in use", n.Path)
+	}
+	state, _, err := r.match(ctx, n, n.Info.Net, sd)
+	if err != nil {
+		return nil, err
+	}
+	spec := NetSpec{Net: n.Info.Net, Classes: n.Info.Classes, Features: n.Features, Precision: r.Plan.Precision}
+	net, err := r.Backend.OpenNet(ctx, spec, state)
+	if err != nil {
+		return nil, fmt.Errorf("opening net %s: %w", n.Name, err)
+	}
+	return net, nil
+}
+
+// Load reads and preprocesses items of d as n wants them. failed[i] says why
+// items[i] could not be. Views for the report are written on the way.
+func (s *Session) Load(ctx context.Context, n *ResolvedNet, d *ResolvedData, items []int) (images Images, failed []error, err error) {
+	if d.Set.Kind == dataset.Images {
+		images, failed, err = s.loadFiles(ctx, n, d, items)
+	} else {
+		images, err = s.loadRows(ctx, n, d, items)
+		failed = make([]error, len(items))
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("preparing images of %s: %w", d.Name, err)
+	}
+	if err := s.views.save(n, d, items, images, failed); err != nil {
+		images.Close()
+		return nil, nil, err
+	}
+	return images, failed, nil
+}
+
+func (s *Session) loadFiles(ctx context.Context, n *ResolvedNet, d *ResolvedData, items []int) (Images, []error, error) {
+	files := make([][]byte, len(items))
+	unread := make([]error, len(items))
+	pixels := false
+	for i, item := range items {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		if files[i], unread[i] = d.Set.Read(ctx, item); unread[i] != nil {
+			files[i] = []byte{} // fails to decode, for the reason kept here
+		}
+		pixels = pixels || s.views.wants(n, d, item)
+	}
+	images, failed, err := s.Backend.Images(ctx, files, n.Preset, pixels)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range failed {
+		if unread[i] != nil {
+			failed[i] = unread[i]
+		}
+	}
+	return images, failed, nil
+}
+
+func (s *Session) loadRows(ctx context.Context, n *ResolvedNet, d *ResolvedData, items []int) (Images, error) {
+	preset := n.Preset.ForSet(d.Set)
+	var all []float32
+	var first []int
+	for _, item := range items {
+		values, shape, err := d.Set.Values(item)
+		if err != nil {
+			return nil, err
+		}
+		if err := preset.Normalise(values, shape); err != nil {
+			return nil, err
+		}
+		if len(n.Info.Input) == 1 {
+			shape = []int{len(values)}
+		}
+		if first == nil {
+			first = shape
+		}
+		all = append(all, values...)
+	}
+	return s.Backend.Arrays(ctx, all, first)
+}

@@ -1,0 +1,242 @@
+package orchestrate
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/assay-xai/assay/internal/record"
+	"github.com/assay-xai/assay/internal/usage"
+)
+
+// Study is one kind of evaluation. It declares its parameters, says which
+// units a plan has and runs them; plans, resuming, records and summaries are
+// the runner's.
+type Study struct {
+	ID      string
+	Summary string
+	// Code changes whenever the study's results change for the same inputs: it
+	// is part of every unit's id.
+	Code       string
+	Parameters []Parameter
+	// Seeded studies have a unit for each seed.
+	Seeded bool
+	// Check completes and checks one point of the grid: parameters that mean
+	// nothing there are taken out, so that units that would do the same become
+	// one. It may be nil.
+	Check func(r *Resolved, params Params) (Params, error)
+	// Fit completes and checks a point of the grid for a net and data, as Check
+	// does for the point alone; it may be nil.
+	Fit func(r *Resolved, net *ResolvedNet, data *ResolvedData, params Params) (Params, error)
+	// Run runs units, which come in plan order, and emits their records as soon
+	// as they are known, in any order, from one goroutine or several. A unit
+	// that fails by itself becomes a record with Error; an error ends the run.
+	Run func(ctx context.Context, s *Session, units []Unit, emit func(...record.Record) error) error
+	// Metrics are the numbers of a record that summaries show.
+	Metrics []Metric
+}
+
+// Metric is a number of a record.
+type Metric struct {
+	ID      string
+	Summary string
+	// HigherIsBetter says how to read differences.
+	HigherIsBetter bool
+	// Value finds the number; false where the record has none.
+	Value func(record.Record) (float64, bool)
+}
+
+// Parameter is a parameter of a study's grid.
+type Parameter struct {
+	Name    string
+	Summary string
+	// Type is "int", "float", "bool", "string" or "spec" (name with arguments).
+	Type    string
+	Default any
+	Minimum *float64
+	Maximum *float64
+	Choices []string
+	// Catalogue says where the names of specs come from.
+	Catalogue catalogueOf
+}
+
+// catalogueOf names a part of the catalogue.
+type catalogueOf string
+
+const imputers catalogueOf = "reference"
+
+// inapplicable is the error of a point of the grid that means nothing, such as
+// a solver together with an objective that it cannot maximise. In a grid with
+// other points it is left out.
+type inapplicable struct{ error }
+
+func (e *inapplicable) Unwrap() error { return e.error }
+
+// Params are the parameters of a unit: int, float64, bool or string.
+type Params map[string]any
+
+// Int, Float and Text return a parameter, zero where there is none.
+func (p Params) Int(name string) int { n, _ := p[name].(int); return n }
+
+// Float returns a number.
+func (p Params) Float(name string) float64 { n, _ := toFloat(p[name]); return n }
+
+// Text returns a string.
+func (p Params) Text(name string) string { s, _ := p[name].(string); return s }
+
+// Unit is the smallest piece of work that is recorded.
+type Unit struct {
+	// ID is the hash of everything that determines the result.
+	ID string
+	// Order is the place in the plan.
+	Order int
+	Net   *ResolvedNet
+	Data  *ResolvedData
+	// Item is the place of the image in the data; -1: the data as a whole.
+	Item   int
+	Params Params
+	Seed   uint64
+}
+
+// Studies lists the studies.
+func Studies() []Study {
+	return []Study{evalStudy(), traceStudy()}
+}
+
+// FindStudy finds a study by id; the error offers the nearest.
+func FindStudy(id string) (Study, error) {
+	var names []string
+	for _, s := range Studies() {
+		if s.ID == id {
+			return s, nil
+		}
+		names = append(names, s.ID)
+	}
+	return Study{}, usage.Errorf("study %q: %s", id, DidYouMean(id, names))
+}
+
+// points expands a plan's grid: the product of the values of every parameter,
+// the last parameter fastest. Points that Check makes equal come once.
+func (s Study) points(r *Resolved) ([]Params, error) {
+	p := r.Plan
+	if err := s.checkNames(p); err != nil {
+		return nil, err
+	}
+	list := []Params{{}}
+	for _, d := range s.Parameters {
+		values, err := s.values(p, d)
+		if err != nil {
+			return nil, err
+		}
+		var next []Params
+		for _, point := range list {
+			for _, v := range values {
+				if v == nil {
+					next = append(next, point)
+					continue
+				}
+				n := maps.Clone(point)
+				n[d.Name] = v
+				next = append(next, n)
+			}
+		}
+		list = next
+	}
+	seen := map[string]bool{}
+	var out []Params
+	var left error
+	for _, point := range list {
+		for _, d := range s.Parameters {
+			text, ok := point[d.Name].(string)
+			if !ok || d.Catalogue == "" {
+				continue
+			}
+			spec, err := r.Catalogue.spec(d.Catalogue, text)
+			if err != nil {
+				return nil, p.errorf("$.grid."+d.Name, "%w", err)
+			}
+			point[d.Name] = spec.short
+		}
+		if s.Check != nil {
+			checked, err := s.Check(r, point)
+			var skip *inapplicable
+			if errors.As(err, &skip) {
+				if left == nil {
+					left = err
+				}
+				continue
+			}
+			if err != nil {
+				return nil, p.errorf("$.grid", "%w", err)
+			}
+			point = checked
+		}
+		if key := string(canonical(point)); !seen[key] {
+			seen[key] = true
+			out = append(out, point)
+		}
+	}
+	if len(out) == 0 {
+		return nil, p.errorf("$.grid", "%w", left)
+	}
+	if left != nil {
+		r.Warnings = append(r.Warnings, "left out of the grid: "+left.Error())
+	}
+	return out, nil
+}
+
+func (s Study) checkNames(p *Plan) error {
+	names := make([]string, len(s.Parameters))
+	for i, d := range s.Parameters {
+		names[i] = d.Name
+	}
+	for _, k := range sortedKeys(p.Grid) {
+		if !slices.Contains(names, k) {
+			return p.errorf("$.grid."+k, "study %s has no parameter %q: %s", s.ID, k, DidYouMean(k, names))
+		}
+	}
+	return nil
+}
+
+// values returns the values that the plan gives a parameter; nil in the list
+// stands for "not given, no default".
+func (s Study) values(p *Plan, d Parameter) ([]any, error) {
+	given, ok := p.Grid[d.Name]
+	if !ok || given == nil {
+		return []any{d.Default}, nil
+	}
+	list, isList := given.([]any)
+	if !isList {
+		list = []any{given}
+	}
+	if len(list) == 0 {
+		return nil, p.errorf("$.grid."+d.Name, "%s: an empty list", d.Name)
+	}
+	out := make([]any, len(list))
+	for i, v := range list {
+		c, err := d.coerce(v)
+		if err != nil {
+			return nil, p.errorf("$.grid."+d.Name, "%w", err)
+		}
+		out[i] = c
+	}
+	return out, nil
+}
+
+func (d Parameter) coerce(v any) (any, error) {
+	e := EntryParameter{Name: d.Name, Type: d.Type, Minimum: d.Minimum, Maximum: d.Maximum, Choices: d.Choices}
+	v, err := e.coerce(v)
+	if err != nil || d.Type != "spec" {
+		return v, err
+	}
+	spec, err := ParseSpec(v.(string))
+	if err != nil {
+		return nil, err
+	}
+	return spec.String(), nil
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func bound(v float64) *float64 { return &v }

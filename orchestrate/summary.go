@@ -1,0 +1,276 @@
+package orchestrate
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/assay-xai/assay/internal/record"
+	"github.com/assay-xai/assay/internal/rng"
+)
+
+// SummaryRow is one number of a run's summary: the mean of a metric over the
+// images of one net, data and point of the grid.
+type SummaryRow struct {
+	Net    string `json:"net"`
+	Params Params `json:"params"`
+	Metric string `json:"metric"`
+	// Mean over images; Lo and Hi bound it with 95 % confidence (percentiles of
+	// a bootstrap over images).
+	Mean float64 `json:"mean"`
+	Lo   float64 `json:"lo"`
+	Hi   float64 `json:"hi"`
+	// N is the number of images, those that failed not counted.
+	N int `json:"n"`
+	// Reference is the published value, ReferenceSpread what was published
+	// about its spread, Reading "agrees" or "differs".
+	Reference       *float64 `json:"reference,omitempty"`
+	ReferenceSpread *float64 `json:"referenceSpread,omitempty"`
+	Reading         string   `json:"reading,omitempty"`
+}
+
+type summary struct {
+	rows         []SummaryRow
+	keys         []string // parameter columns, in the study's order
+	failed       int
+	firstFailure string
+}
+
+// cell collects a metric of a group: for each image the sum over seeds, which
+// are averaged first, so that an image counts once.
+type cell struct {
+	sum   map[int]float64
+	count map[int]int
+}
+
+// summarise reads the records of units. Rows come in plan order and do not
+// depend on the order in which records were written.
+func summarise(path string, r *Resolved, units []Unit) (*summary, error) {
+	byID := make(map[string]*Unit, len(units))
+	for i := range units {
+		byID[units[i].ID] = &units[i]
+	}
+	type group struct {
+		unit  *Unit
+		cells []cell
+	}
+	groups := map[string]*group{}
+	var order []*group
+	key := func(u *Unit) string { return fmt.Sprint(u.Net.Index, u.Data.Index, string(canonical(u.Params))) }
+	for i := range units {
+		if k := key(&units[i]); groups[k] == nil {
+			groups[k] = &group{unit: &units[i], cells: make([]cell, len(r.Study.Metrics))}
+			order = append(order, groups[k])
+		}
+	}
+	s := &summary{}
+	firstFailed := math.MaxInt
+	seen := make(map[string]bool, len(units))
+	// Sums over seeds are in unit order, whatever the records' order.
+	values := make([]map[int]float64, len(r.Study.Metrics))
+	for m := range values {
+		values[m] = map[int]float64{}
+	}
+	err := record.Scan(path, func(rec record.Record) error {
+		u, ours := byID[rec.ID]
+		if !ours || seen[rec.ID] {
+			return nil
+		}
+		seen[rec.ID] = true
+		if rec.Error != "" {
+			s.failed++
+			if u.Order < firstFailed {
+				firstFailed, s.firstFailure = u.Order, rec.Image+": "+rec.Error
+			}
+			return nil
+		}
+		for m, metric := range r.Study.Metrics {
+			if v, ok := metric.Value(rec); ok {
+				values[m][u.Order] = v
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range units {
+		u := &units[i]
+		g := groups[key(u)]
+		for m := range values {
+			if v, ok := values[m][u.Order]; ok {
+				g.cells[m].add(u.Item, v)
+			}
+		}
+	}
+	s.keys = r.columns()
+	for _, g := range order {
+		for m, metric := range r.Study.Metrics {
+			if row, ok := g.cells[m].row(metric); ok {
+				row.Net, row.Params = g.unit.Net.Name, g.unit.Params
+				if len(r.Plan.Data) > 1 {
+					row.Params = with(row.Params, "data", g.unit.Data.Name)
+				}
+				row.compare(r.Plan.Reference)
+				s.rows = append(s.rows, row)
+			}
+		}
+	}
+	return s, nil
+}
+
+func with(p Params, key string, value any) Params {
+	out := Params{key: value}
+	for k, v := range p {
+		out[k] = v
+	}
+	return out
+}
+
+func (c *cell) add(item int, v float64) {
+	if c.sum == nil {
+		c.sum, c.count = map[int]float64{}, map[int]int{}
+	}
+	c.sum[item] += v
+	c.count[item]++
+}
+
+func (c *cell) row(metric Metric) (SummaryRow, bool) {
+	if len(c.sum) == 0 {
+		return SummaryRow{}, false
+	}
+	values := make([]float64, 0, len(c.sum))
+	items := make([]int, 0, len(c.sum))
+	for item := range c.sum {
+		items = append(items, item)
+	}
+	slices.Sort(items)
+	for _, item := range items {
+		values = append(values, c.sum[item]/float64(c.count[item]))
+	}
+	lo, hi := bootstrap(values)
+	return SummaryRow{Metric: metric.ID, Mean: mean(values), Lo: lo, Hi: hi, N: len(values)}, true
+}
+
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// bootstrapDraws resamples; more change the bounds less than they are worth.
+const bootstrapDraws = 1000
+
+// bootstrap bounds the mean: 2.5 and 97.5 percentiles of the means of resampled
+// values (Efron 1979). It is a function of the values alone.
+func bootstrap(values []float64) (lo, hi float64) {
+	stream := rng.New(0, "summary/bootstrap", "")
+	means := make([]float64, bootstrapDraws)
+	for b := range means {
+		sum := 0.0
+		for i := range values {
+			sum += values[stream.IntN(uint64(b), uint64(i), len(values))]
+		}
+		means[b] = sum / float64(len(values))
+	}
+	slices.Sort(means)
+	return means[bootstrapDraws*25/1000], means[bootstrapDraws*975/1000-1]
+}
+
+// compare finds the published row that says the same of the same thing: every
+// key of it that is a parameter, the net or the metric has to match.
+func (row *SummaryRow) compare(reference []map[string]any) {
+	for _, ref := range reference {
+		if !row.matches(ref) {
+			continue
+		}
+		value, _ := toFloat(ref["value"])
+		row.Reference = &value
+		if spread, ok := toFloat(ref["spread"]); ok {
+			row.ReferenceSpread = &spread
+		}
+		if tolerance, ok := toFloat(ref["tolerance"]); ok {
+			row.Reading = "differs"
+			if math.Abs(row.Mean-value) <= tolerance {
+				row.Reading = "agrees"
+			}
+		}
+		return
+	}
+}
+
+func (row *SummaryRow) matches(ref map[string]any) bool {
+	for k, want := range ref {
+		var have any
+		switch k {
+		case "value", "spread", "note", "tolerance":
+			continue
+		case "net":
+			have = row.Net
+		case "metric":
+			have = row.Metric
+		default:
+			have = row.Params[k]
+		}
+		if have == nil || plain(have) != plain(want) {
+			return false
+		}
+	}
+	return true
+}
+
+// columns are the parameters of the study, and the data where there are several.
+func (r *Resolved) columns() []string {
+	var keys []string
+	if len(r.Plan.Data) > 1 {
+		keys = append(keys, "data")
+	}
+	for _, p := range r.Study.Parameters {
+		keys = append(keys, p.Name)
+	}
+	return keys
+}
+
+func (s *summary) write(out string) error {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	w.Write(slices.Concat([]string{"net"}, s.keys, []string{"metric", "mean", "lo", "hi", "n", "reference", "referenceSpread", "reading"}))
+	for _, row := range s.rows {
+		line := []string{row.Net}
+		for _, k := range s.keys {
+			if v, ok := row.Params[k]; ok {
+				line = append(line, plain(v))
+			} else {
+				line = append(line, "")
+			}
+		}
+		line = append(line, row.Metric, number(&row.Mean), number(&row.Lo), number(&row.Hi), strconv.Itoa(row.N),
+			number(row.Reference), number(row.ReferenceSpread), row.Reading)
+		w.Write(line)
+	}
+	w.Flush()
+	if err := w.Error(); err != nil {
+		return fmt.Errorf("writing the summary: %w", err)
+	}
+	if err := writeFile(filepath.Join(out, SummaryCSVFile), b.Bytes()); err != nil {
+		return err
+	}
+	rows := s.rows
+	if rows == nil {
+		rows = []SummaryRow{}
+	}
+	return writeJSON(filepath.Join(out, SummaryJSONFile), rows)
+}
+
+func number(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*v, 'g', -1, 64)
+}

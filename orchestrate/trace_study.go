@@ -1,0 +1,239 @@
+package orchestrate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assay-xai/assay/dataset"
+	"github.com/assay-xai/assay/internal/record"
+	"github.com/assay-xai/assay/internal/usage"
+	"github.com/assay-xai/assay/trace"
+)
+
+// traceStudy searches for the order of deletion that the deletion metric likes
+// best (package trace).
+func traceStudy() Study {
+	return Study{
+		ID:         "trace",
+		Summary:    "the order of deleting patches or columns that maximises the deletion metric (TRACE)",
+		Code:       traceCode(),
+		Seeded:     true,
+		Parameters: traceParameters(),
+		Check:      checkTrace,
+		Fit:        fitTrace,
+		Run:        runTrace,
+		Metrics:    traceMetrics(),
+	}
+}
+
+// traceCode changes with the version of any solver.
+func traceCode() string {
+	code := "trace/1"
+	for _, s := range trace.Solvers() {
+		code += fmt.Sprintf(" %s/%d", s.ID, s.Version)
+	}
+	return code
+}
+
+func traceParameters() []Parameter {
+	edges := make([]string, 0, len(trace.Edges()))
+	for _, e := range trace.Edges() {
+		edges = append(edges, fmt.Sprint(e))
+	}
+	list := []Parameter{
+		targetParameter(targetPredicted),
+		{Name: "edge", Type: "int", Default: 7, Summary: "patches along a side: one of " + strings.Join(edges, ", ") + "; tables take none"},
+		{Name: "reference", Type: "spec", Default: "zero", Catalogue: imputers, Summary: "what deleted features become"},
+		{Name: "objective", Type: "string", Default: "le-mo", Choices: ids(trace.Objectives(), func(o trace.Objective) string { return o.ID }), Summary: "what is maximised"},
+		{Name: "scoreOn", Type: "string", Default: "prob", Choices: trace.ScoreOns(), Summary: "the output that the objective looks at"},
+		{Name: "solver", Type: "string", Default: "sa", Choices: ids(trace.Solvers(), func(s trace.Solver) string { return s.ID }), Summary: "how to search"},
+		{Name: "schedule", Type: "string", Summary: "a named preset of the solver's parameters"},
+		{Name: "start", Type: "string", Choices: startChoices(), Summary: "where the search begins; none: the schedule's own"},
+		{Name: "neighbourhood", Type: "string", Choices: ids(trace.Neighbourhoods(), func(n trace.Neighbourhood) string { return n.ID }), Summary: "how a trajectory is changed"},
+		{Name: "iterations", Type: "int", Minimum: bound(1), Summary: "iterations; none: the schedule's, unless another budget is given"},
+		{Name: "evaluations", Type: "int", Minimum: bound(1), Summary: "budget of states that the plain loop would score"},
+		{Name: "time", Type: "float", Minimum: bound(0), Summary: "budget of seconds an image (makes results depend on the machine)"},
+	}
+	for _, s := range trace.Solvers() {
+		for _, p := range s.Parameters {
+			known := slices.ContainsFunc(list, func(have Parameter) bool { return have.Name == p.Name })
+			if known {
+				continue
+			}
+			kind := "float"
+			if p.Integer {
+				kind = "int"
+			}
+			list = append(list, Parameter{Name: p.Name, Type: kind, Minimum: bound(p.Minimum), Maximum: bound(p.Maximum),
+				Summary: s.ID + ": " + p.Summary + "; none: the schedule's"})
+		}
+	}
+	return list
+}
+
+// startChoices leaves out the start that needs a map: no study gives one yet.
+func startChoices() []string {
+	return slices.DeleteFunc(ids(trace.Starts(), func(s trace.Start) string { return s.ID }), func(id string) bool { return id == "map" })
+}
+
+func ids[T any](list []T, id func(T) string) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = id(v)
+	}
+	return out
+}
+
+// checkTrace writes out what the solver's schedule stands for and takes out
+// what the solver does not look at.
+func checkTrace(r *Resolved, p Params) (Params, error) {
+	solver, err := trace.SolverByID(p.Text("solver"))
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(solver.Objectives, p.Text("objective")) {
+		return nil, &inapplicable{usage.Errorf("solver %s cannot maximise %s: want --objective %s",
+			solver.ID, p.Text("objective"), strings.Join(solver.Objectives, " or "))}
+	}
+	out := Params{}
+	for _, k := range []string{"target", "edge", "reference", "objective", "scoreOn", "solver"} {
+		out[k] = p[k]
+	}
+	if len(solver.Schedules) > 0 {
+		if err := fillSchedule(solver, p, out); err != nil {
+			return nil, err
+		}
+	}
+	// Any number of features does: the options do not depend on it.
+	if err := traceOptions(Unit{Params: out}).Check(4); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func fillSchedule(solver trace.Solver, p, out Params) error {
+	schedule := solver.Schedules[0]
+	if want := p.Text("schedule"); want != "" {
+		i := slices.IndexFunc(solver.Schedules, func(s trace.Schedule) bool { return s.ID == want })
+		if i < 0 {
+			return usage.Errorf("schedule %q of solver %s: %s", want, solver.ID,
+				DidYouMean(want, ids(solver.Schedules, func(s trace.Schedule) string { return s.ID })))
+		}
+		schedule = solver.Schedules[i]
+	}
+	out["schedule"] = schedule.ID
+	out["start"] = orElse(p.Text("start"), schedule.Start)
+	out["neighbourhood"] = orElse(p.Text("neighbourhood"), trace.Neighbourhoods()[0].ID)
+	values := schedule.Prob
+	if p.Text("scoreOn") == "logit" {
+		values = schedule.Logit
+	}
+	budget := false
+	for _, k := range []string{"iterations", "evaluations", "time"} {
+		if v, ok := p[k]; ok {
+			out[k], budget = v, true
+		}
+	}
+	for _, d := range solver.Parameters {
+		if d.Name == "iterations" {
+			if !budget {
+				out[d.Name] = int(valueOr(values, d))
+			}
+			continue
+		}
+		if v, ok := p[d.Name]; ok {
+			out[d.Name] = v
+		} else {
+			out[d.Name] = valueOr(values, d)
+		}
+	}
+	return nil
+}
+
+func valueOr(values map[string]float64, d trace.Parameter) float64 {
+	if v, ok := values[d.Name]; ok {
+		return v
+	}
+	return d.Default
+}
+
+// traceOptions turns a unit's parameters into the search's.
+func traceOptions(u Unit) trace.Options {
+	p := u.Params
+	o := trace.Options{
+		Solver: p.Text("solver"), Objective: p.Text("objective"), ScoreOn: p.Text("scoreOn"), Seed: u.Seed,
+		Start: p.Text("start"), Neighbourhood: p.Text("neighbourhood"), Schedule: p.Text("schedule"),
+		Budget: trace.Budget{
+			Iterations: p.Int("iterations"), Evaluations: int64(p.Int("evaluations")),
+			Time: time.Duration(p.Float("time") * float64(time.Second)),
+		},
+	}
+	solver, err := trace.SolverByID(o.Solver)
+	if err != nil {
+		return o // Check says so
+	}
+	for _, d := range solver.Parameters {
+		if v, ok := p[d.Name]; ok && d.Name != "iterations" {
+			if o.Params == nil {
+				o.Params = map[string]float64{}
+			}
+			o.Params[d.Name], _ = toFloat(v)
+		}
+	}
+	return o
+}
+
+// fitTrace checks the edge against the images' size, where that is known
+// beforehand; columns of tables have no patches.
+func fitTrace(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (Params, error) {
+	shape := r.inputShape(n)
+	if d.Set.Kind != dataset.Images && d.Set.Len() > 0 && len(shape) != 1 {
+		var err error
+		if _, shape, err = d.Set.Values(0); err != nil {
+			return nil, err
+		}
+	}
+	if len(shape) != 1 {
+		return p, trace.CheckEdge(p.Int("edge"), shape[len(shape)-2], shape[len(shape)-1])
+	}
+	out := Params{}
+	for k, v := range p {
+		if k != "edge" {
+			out[k] = v
+		}
+	}
+	return out, nil
+}
+
+func traceMetrics() []Metric {
+	value := func(get func(*record.Trace) float64) func(record.Record) (float64, bool) {
+		return func(r record.Record) (float64, bool) {
+			if r.Trace == nil {
+				return 0, false
+			}
+			return get(r.Trace), true
+		}
+	}
+	list := []Metric{{ID: "value", Summary: "the objective, which the search maximises", HigherIsBetter: true,
+		Value: value(func(t *record.Trace) float64 { return t.Value })}}
+	for _, on := range []struct {
+		id   string
+		sums func(*record.Trace) record.LeMo
+	}{
+		{"prob", func(t *record.Trace) record.LeMo { return t.Sums.Prob }},
+		{"logit", func(t *record.Trace) record.LeMo { return t.Sums.Logit }},
+	} {
+		list = append(list,
+			Metric{ID: on.id + "-le", Summary: "sum of the LeRF curve by " + on.id, HigherIsBetter: true,
+				Value: value(func(t *record.Trace) float64 { return on.sums(t).Le })},
+			Metric{ID: on.id + "-mo", Summary: "sum of the MoRF curve by " + on.id, HigherIsBetter: false,
+				Value: value(func(t *record.Trace) float64 { return on.sums(t).Mo })},
+			Metric{ID: on.id + "-le-mo", Summary: "LeRF sum minus MoRF sum by " + on.id, HigherIsBetter: true,
+				Value: value(func(t *record.Trace) float64 { return on.sums(t).Le - on.sums(t).Mo })},
+			Metric{ID: on.id + "-le-mo-mean", Summary: "the same divided by the number of points, so that edges compare", HigherIsBetter: true,
+				Value: value(func(t *record.Trace) float64 { return (on.sums(t).Le - on.sums(t).Mo) / float64(t.Features+1) })})
+	}
+	return list
+}

@@ -1,0 +1,228 @@
+package orchestrate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// idVersion changes with the way ids are made.
+const idVersion = 1
+
+// canonical writes a value so that equal values are equal bytes: JSON with keys
+// in order, no host, no path.
+func canonical(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("orchestrate: an identity that is not JSON: %v", err)) // only our own plain types come here
+	}
+	return b
+}
+
+// units lists the plan's units: for every net, data and point the items, each
+// with all seeds. The order keeps together what shares a net and a scene.
+func (r *Resolved) units(ctx context.Context) ([]Unit, error) {
+	seeds := r.Plan.Seeds
+	if len(seeds) == 0 {
+		seeds = []uint64{0}
+	}
+	var out []Unit
+	seen := map[string]bool{} // units that Fit made equal come once
+	for _, n := range r.Nets {
+		for i := range r.Plan.Data {
+			d := r.dataFor(n, i)
+			base := canonical(map[string]any{
+				"version": idVersion, "study": r.Study.ID, "code": r.Study.Code,
+				"net": n.Info.Net, "name": n.Name, "weights": n.Hash, "classes": n.Info.Classes,
+				"preset": n.Preset.ForSet(d.Set), "device": r.Backend.Kind(),
+				"precision": r.Plan.Precision, "batch": int(r.Plan.Batch),
+			})
+			for _, point := range r.Points {
+				point, err := r.fit(n, d, point)
+				if err != nil {
+					return nil, err
+				}
+				params, err := r.identity(point)
+				if err != nil {
+					return nil, err
+				}
+				for item := range d.Set.Len() {
+					content, err := d.Set.ItemHash(ctx, item)
+					if err != nil {
+						return nil, err
+					}
+					it := d.Set.Items()[item]
+					for _, seed := range seeds {
+						u := Unit{Order: len(out), Net: n, Data: d, Item: item, Params: point, Seed: seed}
+						u.ID = unitID(base, params, canonical([]any{it.ID, it.Class, content, seed}))
+						if !seen[u.ID] {
+							seen[u.ID] = true
+							out = append(out, u)
+						}
+					}
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// identity is a point with nothing left to defaults that may change.
+func (r *Resolved) identity(point Params) ([]byte, error) {
+	full := maps.Clone(point)
+	for _, d := range r.Study.Parameters {
+		text, ok := point[d.Name].(string)
+		if !ok || d.Catalogue == "" {
+			continue
+		}
+		s, err := r.Catalogue.spec(d.Catalogue, text)
+		if err != nil {
+			return nil, err
+		}
+		full[d.Name] = s.full
+	}
+	return canonical(full), nil
+}
+
+// unitIDBytes is enough that no two units of any run are called the same.
+const unitIDBytes = 12
+
+func unitID(parts ...[]byte) string {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write(p)
+		h.Write([]byte{'\n'})
+	}
+	return hex.EncodeToString(h.Sum(nil)[:unitIDBytes])
+}
+
+// facts are the parts of a resolved plan that results depend on, in the order
+// in which differences are named. Paths, titles, the device's number and what
+// the report shows are not among them.
+func (p *Plan) facts() [][2]string {
+	var out [][2]string
+	add := func(key string, v any) {
+		if b, ok := v.(Batch); ok {
+			v = int(b)
+		}
+		out = append(out, [2]string{key, plain(v)})
+	}
+	add("study", p.Study)
+	for i, n := range p.Nets {
+		at := fmt.Sprintf("nets[%d].", i)
+		add(at+"net", n.Net)
+		add(at+"name", n.Name)
+		add(at+"weights (hash)", n.Hash)
+		add(at+"classes", n.Classes)
+		if n.Preset.Preset != nil {
+			preset := *n.Preset.Preset
+			preset.Summary = ""
+			if preset.ID != "" {
+				add(at+"preset", preset.ID)
+			}
+			add(at+"preset (values)", string(canonical(preset)))
+		}
+	}
+	for i, d := range p.Data {
+		at := fmt.Sprintf("data[%d].", i)
+		add(at+"split", d.Split)
+		add(at+"limit", d.Limit)
+		add(at+"items", d.Items)
+		add(at+"content (hash)", d.Hash)
+		if len(p.Data) > 1 {
+			add(at+"name", d.Name)
+		}
+	}
+	for _, k := range sortedKeys(p.Grid) {
+		add("grid."+k, p.Grid[k])
+	}
+	add("seeds", p.Seeds)
+	add("device", strings.SplitN(p.Device, ":", 2)[0])
+	add("precision", p.Precision)
+	add("batch", p.Batch)
+	add("threads", p.Threads)
+	add("code", p.Code)
+	return out
+}
+
+// plain prints a value alike whether it came from a flag or from YAML.
+func plain(v any) string {
+	switch x := v.(type) {
+	case []any:
+		parts := make([]string, len(x))
+		for i := range x {
+			parts[i] = plain(x[i])
+		}
+		return strings.Join(parts, ", ")
+	case []uint64:
+		parts := make([]string, len(x))
+		for i := range x {
+			parts[i] = fmt.Sprint(x[i])
+		}
+		return strings.Join(parts, ", ")
+	case float64:
+		return formatScalar(x)
+	}
+	return fmt.Sprint(v)
+}
+
+// difference names the first fact in which two resolved plans differ, "" where
+// they are one plan.
+func difference(there, here *Plan) string {
+	a, b := there.facts(), here.facts()
+	value := func(list [][2]string, key string) (string, bool) {
+		i := slices.IndexFunc(list, func(f [2]string) bool { return f[0] == key })
+		if i < 0 {
+			return "", false
+		}
+		return list[i][1], true
+	}
+	for _, f := range b {
+		was, ok := value(a, f[0])
+		// A limit or split that chooses the same items is no difference.
+		if at, choice := cutAny(f[0], ".split", ".limit", ".items"); choice {
+			x, _ := value(a, at+".content (hash)")
+			y, _ := value(b, at+".content (hash)")
+			if x == y {
+				continue
+			}
+		}
+		switch {
+		case !ok:
+			return fmt.Sprintf("%s is %s here and not set there", f[0], short(f[1]))
+		case was != f[1]:
+			return fmt.Sprintf("%s is %s there and %s here", f[0], short(was), short(f[1]))
+		}
+	}
+	for _, f := range a {
+		if _, ok := value(b, f[0]); !ok {
+			return fmt.Sprintf("%s is %s there and not set here", f[0], short(f[1]))
+		}
+	}
+	return ""
+}
+
+func cutAny(s string, suffixes ...string) (string, bool) {
+	for _, suffix := range suffixes {
+		if before, ok := strings.CutSuffix(s, suffix); ok {
+			return before, true
+		}
+	}
+	return s, false
+}
+
+// short keeps messages to one line: hashes and values of presets are long.
+func short(s string) string {
+	if s == "" {
+		return "empty"
+	}
+	if len(s) > 64 {
+		return s[:12] + "..."
+	}
+	return s
+}
