@@ -1,0 +1,150 @@
+// Decoding and preprocessing of a list of images on several threads.
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "api/api.h"
+#include "image/image.h"
+
+namespace assay {
+namespace {
+
+void check(const tx_preset& preset) {
+  if (preset.channels != 1 && preset.channels != 3)
+    throw invalid("channels ", preset.channels, ": want 1 or 3");
+  if (preset.resize < TX_RESIZE_NONE || preset.resize > TX_RESIZE_SQUASH) {
+    throw invalid("resize ", preset.resize, ": want TX_RESIZE_NONE, TX_RESIZE_SHORTER or TX_RESIZE_SQUASH");
+  }
+  const bool sized = preset.resize != TX_RESIZE_NONE;
+  if ((sized && (preset.resize_height < 1 || preset.resize_height > 1 << 14)) ||
+      (preset.resize == TX_RESIZE_SQUASH && (preset.resize_width < 1 || preset.resize_width > 1 << 14))) {
+    throw invalid("resizing to ", preset.resize_height, "x", preset.resize_width, ": want 1..", 1 << 14);
+  }
+  if (preset.crop_height < 0 || preset.crop_width < 0 || preset.crop_height > 1 << 14 ||
+      preset.crop_width > 1 << 14 || (preset.crop_height == 0) != (preset.crop_width == 0)) {
+    throw invalid("crop ", preset.crop_height, "x", preset.crop_width, ": want 1..", 1 << 14,
+                  " or 0x0 for none");
+  }
+  for (int c = 0; c < preset.channels; ++c) {
+    if (!(preset.std[c] > 0)) throw invalid("std[", c, "] is ", preset.std[c], ": want a number above 0");
+  }
+}
+
+// The size that every image comes out with, where the preset alone fixes it.
+std::optional<std::pair<int64_t, int64_t>> fixed_size(const tx_preset& preset) {
+  if (preset.crop_height > 0) return std::pair<int64_t, int64_t>{preset.crop_height, preset.crop_width};
+  if (preset.resize == TX_RESIZE_SQUASH)
+    return std::pair<int64_t, int64_t>{preset.resize_height, preset.resize_width};
+  return std::nullopt;
+}
+
+// ToTensor and Normalize in f32, channel planes: ((v/255) - mean) / std.
+void normalise(const Image& image, const tx_preset& preset, float* to) {
+  const int64_t pixels = image.height * image.width;
+  for (int64_t c = 0; c < image.channels; ++c) {
+    float table[256];
+    for (int v = 0; v < 256; ++v) {
+      table[v] = (static_cast<float>(v) / 255.0F - preset.mean[c]) / preset.std[c];
+    }
+    const uint8_t* from = image.pixels.data() + c;
+    for (int64_t i = 0; i < pixels; ++i) to[c * pixels + i] = table[from[i * image.channels]];
+  }
+}
+
+// Calls work(i) for i of 0..count-1 on several threads; work must not throw.
+template <typename Work>
+void in_parallel(int64_t count, int32_t threads, const Work& work) {
+  std::atomic<int64_t> next{0};
+  const auto run = [&] {
+    for (int64_t i = next++; i < count; i = next++) work(i);
+  };
+  std::vector<std::jthread> helpers;
+  for (int64_t t = 1; t < std::min<int64_t>(threads, count); ++t) helpers.emplace_back(run);
+  run();
+}
+
+std::string message_of_current_exception() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+}  // namespace
+}  // namespace assay
+
+using namespace assay;
+
+extern "C" {
+
+tx_status* tx_images_decode(int64_t count, const void* const* bytes, const size_t* sizes,
+                            const tx_preset* preset, int32_t threads, tx_tensor* values, tx_tensor* pixels,
+                            char** errors) {
+  return guard("images-decode", [&] {
+    if (count < 0) throw invalid("count ", count, ": want at least 0");
+    if (threads < 1) throw invalid("threads ", threads, ": want at least 1");
+    check(*required(preset, "preset"));
+    required(errors, "errors");
+    if (count > 0) {
+      required(bytes, "bytes");
+      required(sizes, "sizes");
+    }
+    const auto decode_one = [&](int64_t i) {
+      return preprocess(
+          decode(static_cast<const uint8_t*>(bytes[i]), bytes[i] == nullptr ? 0 : sizes[i], preset->channels),
+          *preset);
+    };
+    std::vector<std::string> messages(static_cast<size_t>(count));
+    auto size = fixed_size(*preset);
+    for (int64_t i = 0; i < count && !size; ++i) {  // the first good image says
+      try {
+        const Image image = decode_one(i);
+        size = {image.height, image.width};
+      } catch (const Error&) {
+      }
+    }
+    const auto [height, width] = size.value_or(std::pair<int64_t, int64_t>{1, 1});
+    const int64_t channels = preset->channels;
+    at::Tensor value_rows, pixel_rows;
+    if (values != nullptr) value_rows = at::zeros({count, channels, height, width}, at::kFloat);
+    if (pixels != nullptr) pixel_rows = at::zeros({count, height, width, channels}, at::kByte);
+    float* value_data = values != nullptr ? value_rows.data_ptr<float>() : nullptr;
+    uint8_t* pixel_data = pixels != nullptr ? pixel_rows.data_ptr<uint8_t>() : nullptr;
+    const int64_t each = channels * height * width;
+    std::atomic<bool> sizes_differ{false};
+    in_parallel(count, threads, [&, height = height, width = width](int64_t i) {
+      try {
+        const Image image = decode_one(i);
+        if (image.height != height || image.width != width) {
+          sizes_differ = true;
+          return;
+        }
+        if (value_data != nullptr) normalise(image, *preset, value_data + i * each);
+        if (pixel_data != nullptr) std::copy(image.pixels.begin(), image.pixels.end(), pixel_data + i * each);
+      } catch (...) {
+        messages[static_cast<size_t>(i)] = message_of_current_exception();
+      }
+    });
+    if (sizes_differ) {
+      throw invalid("the images come out in several sizes: want a preset that crops to one size or squashes");
+    }
+    nlohmann::json list = nlohmann::json::array();
+    for (const std::string& message : messages) {
+      list.push_back(message.empty() ? nlohmann::json() : nlohmann::json(message));
+    }
+    char* text = duplicate(list.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    if (values != nullptr) *values = handle_of(std::move(value_rows));
+    if (pixels != nullptr) *pixels = handle_of(std::move(pixel_rows));
+    *errors = text;
+  });
+}
+
+}  // extern "C"
