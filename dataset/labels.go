@@ -62,37 +62,36 @@ func parseLabels(from string, text []byte, classes int) (map[string]fileLabel, e
 	return labels, nil
 }
 
-// applyLabels gives every file the class that a label file has for its id, or
-// for its id with the split's folder before it. Lines about other files are
-// only a warning (a subset keeps its label file); a file without line is an
-// error, since half of an accuracy is none.
-func applyLabels(set *Set, files []file, text []byte, from string, classes int) error {
+// applyLabels gives every id the class that a label file has for it, or for it
+// with the split's folder before it. Lines about other files are only a
+// warning (a subset keeps its label file); an id without line is an error,
+// since an accuracy over some of the images is easily taken for one over all.
+func applyLabels(set *Set, ids []string, text []byte, from string, classes int) ([]int, error) {
 	labels, err := parseLabels(from, text, classes)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	missing, first, used := 0, "", 0
-	for i, f := range files {
-		l, ok := labels[f.rel]
+	missing, first := 0, ""
+	found := make([]int, len(ids))
+	for i, id := range ids {
+		l, ok := labels[id]
 		if !ok && set.Split != "" {
-			l, ok = labels[set.Split+"/"+f.rel]
+			l, ok = labels[set.Split+"/"+id]
 		}
 		if !ok {
 			if missing == 0 {
-				first = f.rel
+				first = id
 			}
 			missing++
-			continue
 		}
-		used++
-		files[i].class = l.class
+		found[i] = l.class
 	}
 	if missing > 0 {
-		return usage.Errorf("dataset: %s: no label for %d of %d images (first: %s): want a line \"%s CLASS\"", from, missing, len(files), first, first)
+		return nil, usage.Errorf("dataset: %s: no label for %d of %d items (first: %s): want a line \"%s CLASS\"", from, missing, len(ids), first, first)
 	}
-	if set.Split == "" && used < len(labels) {
-		set.Warnings = append(set.Warnings, fmt.Sprintf("%s: %d of %d labels are for files that %s does not have", from, len(labels)-used, len(labels), set.Path))
+	if set.Split == "" && len(ids) < len(labels) {
+		set.Warnings = append(set.Warnings, fmt.Sprintf("%s: %d of %d labels are for files that %s does not have", from, len(labels)-len(ids), len(labels), set.Path))
 	}
 	set.HasLabels = true
-	return nil
+	return found, nil
 }

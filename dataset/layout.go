@@ -207,7 +207,15 @@ func (t *tree) label(set *Set, files []file, opt Options) error {
 		return err
 	}
 	if labels != nil {
-		return applyLabels(set, files, labels, from, opt.Classes)
+		ids := make([]string, len(files))
+		for i, f := range files {
+			ids[i] = f.rel
+		}
+		classes, err := applyLabels(set, ids, labels, from, opt.Classes)
+		for i := range classes {
+			files[i].class = classes[i]
+		}
+		return err
 	}
 	flat, nested := "", ""
 	for _, f := range files {
@@ -269,7 +277,7 @@ func (t *tree) classes(set *Set, netClasses int) (number map[string]int, names [
 	add := func(rel string, isDir bool) {
 		if set.Split != "" {
 			top, rest, nested := strings.Cut(rel, "/")
-			if !nested || !slices.Contains(splitNames, top) {
+			if !nested || !slices.Contains(set.Splits, top) {
 				return
 			}
 			rel = rest

@@ -1,21 +1,52 @@
 package dataset
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"os"
+	"strings"
 
 	"github.com/assay-xai/assay/internal/usage"
 )
 
+// format is a kind of data file: how its name ends, how its content begins
+// (magic at offset), and how it is opened.
+type format struct {
+	suffixes []string
+	magic    string
+	offset   int64
+	open     func(ctx context.Context, path string, size int64, opt Options) (*Set, error)
+}
+
+// formats lists the files that Open reads, longer endings first.
+func formats() []format {
+	return []format{
+		{[]string{".csv", ".csv.gz"}, "", 0, openCSV},
+		{[]string{".npy", ".npy.gz"}, "\x93NUMPY", 0, openNpyFile},
+		{[]string{".npz"}, "", 0, openNpz},
+		{[]string{".tar.gz", ".tgz"}, "\x1f\x8b", 0, archiveOpener(openTgz)},
+		{[]string{".tar"}, "ustar", 257, archiveOpener(openTar)},
+		{[]string{".zip"}, "PK", 0, archiveOpener(openZip)},
+	}
+}
+
 // Open opens the data at path: a directory, an archive (.tar, .tar.gz, .tgz,
-// .zip), an array (.npy, .npz), a table (.csv, .csv.gz), or embedded data
-// ("embedded:photos"). Archives are never unpacked to disk. Errors that the
-// user can mend satisfy errors.Is(err, usage.Err).
+// .zip), an array (.npy, .npz), a table (.csv), the last two gzipped too, or
+// data that the program carries ("embedded:photos", see Embedded). A file
+// whose name says nothing is known by its content. Archives are never unpacked
+// to disk. Errors that the user can mend satisfy errors.Is(err, usage.Err).
 func Open(ctx context.Context, path string, opt Options) (*Set, error) {
 	opt = opt.withDefaults()
+	if opt.Limit < 0 {
+		return nil, usage.Errorf("dataset: limit %d: want a number of items, or 0 for all", opt.Limit)
+	}
+	if name, ok := strings.CutPrefix(path, embeddedPrefix); ok {
+		return openEmbedded(ctx, name, opt)
+	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, usage.Errorf("dataset: %w", err)
+		return nil, usage.Errorf("dataset: no such data: %w", err)
 	}
 	if info.IsDir() {
 		src, err := openDir(ctx, path, opt)
@@ -24,5 +55,59 @@ func Open(ctx context.Context, path string, opt Options) (*Set, error) {
 		}
 		return openImages(ctx, path, "", src, opt)
 	}
-	return nil, usage.Errorf("dataset: %s: want a directory", path)
+	if !info.Mode().IsRegular() {
+		return nil, usage.Errorf("dataset: %s is neither a folder nor a regular file", path)
+	}
+	f, err := formatOf(path)
+	if err != nil {
+		return nil, err
+	}
+	return f.open(ctx, path, info.Size(), opt)
+}
+
+// formatOf goes by the name's ending, else by the content.
+func formatOf(path string) (format, error) {
+	lower := strings.ToLower(path)
+	var known []string
+	for _, f := range formats() {
+		for _, suffix := range f.suffixes {
+			if strings.HasSuffix(lower, suffix) {
+				return f, nil
+			}
+			known = append(known, suffix)
+		}
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return format{}, usage.Errorf("dataset: %w", err)
+	}
+	defer file.Close()
+	head := make([]byte, 512)
+	n, err := file.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return format{}, usage.Errorf("dataset: %w", err)
+	}
+	head = head[:n]
+	for _, f := range formats() {
+		if f.magic != "" && int64(len(head)) > f.offset && bytes.HasPrefix(head[f.offset:], []byte(f.magic)) {
+			return f, nil
+		}
+	}
+	return format{}, usage.Errorf("dataset: %s: unknown kind of data: want a folder of images, or a file ending in %s", path, strings.Join(known, ", "))
+}
+
+// archiveOpener makes a set of an archive, below its common top folder.
+func archiveOpener[S source](open func(context.Context, string, int64, Options) (S, error)) func(context.Context, string, int64, Options) (*Set, error) {
+	return func(ctx context.Context, path string, size int64, opt Options) (*Set, error) {
+		src, err := open(ctx, path, size, opt)
+		if err != nil {
+			return nil, err
+		}
+		set, err := openImages(ctx, path, commonTop(src.files()), src, opt)
+		if err != nil {
+			src.Close()
+			return nil, err
+		}
+		return set, nil
+	}
 }

@@ -160,8 +160,9 @@ func (d *dirSource) read(ctx context.Context, e entry) ([]byte, error) {
 
 // readAtMost reads a file that should have size bytes and may have limit.
 func readAtMost(r io.Reader, size, limit int64) ([]byte, error) {
-	// One byte more than expected, so that the end is seen without growing.
-	b := make([]byte, 0, min(size, limit)+1)
+	// One byte more than expected, so that the end is seen without growing;
+	// but no file gets much memory for its word alone.
+	b := make([]byte, 0, min(size, limit, 1<<24)+1)
 	for {
 		n, err := r.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
