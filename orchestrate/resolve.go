@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -540,8 +539,17 @@ func (r *resolver) grid() {
 	r.Plan.Grid = grid
 }
 
-// exists is true of a path that is there.
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+// imageNetClasses is how many classes nets know that were trained on ImageNet.
+const imageNetClasses = 1000
+
+// ClassNames names the classes of the first data as the first net counts them,
+// nil where they are unknown.
+func (r *Resolved) ClassNames() []string {
+	if names := r.dataFor(r.Nets[0], 0).Set.ClassNames; names != nil {
+		return names
+	}
+	if r.Nets[0].Info.Classes == imageNetClasses {
+		return dataset.ImageNetNames()
+	}
+	return nil
 }

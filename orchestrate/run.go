@@ -32,7 +32,7 @@ type Job struct {
 	Env map[string]any
 	// Inspect sees OUT once the summary stands, before a folder that is not
 	// kept goes; it may be nil.
-	Inspect func(ctx context.Context, out string, r *Resolved) error
+	Inspect func(ctx context.Context, out string, r *Resolved, outcome Outcome) error
 }
 
 // Outcome is what a run came to.
@@ -144,7 +144,7 @@ func (r *run) all(ctx context.Context) (outcome Outcome, err error) {
 		return outcome, err
 	}
 	if r.job.Inspect != nil {
-		if err := r.job.Inspect(ctx, r.job.Out, r.Resolved); err != nil {
+		if err := r.job.Inspect(ctx, r.job.Out, r.Resolved, outcome); err != nil {
 			return outcome, err
 		}
 	}
@@ -222,7 +222,7 @@ func (r *run) settle(ctx context.Context) error {
 	if err := writeJSON(filepath.Join(out, EnvFile), all); err != nil {
 		return err
 	}
-	if names := r.Data[0].Set.ClassNames; names != nil {
+	if names := r.ClassNames(); names != nil {
 		return writeJSON(filepath.Join(out, ClassesFile), names)
 	}
 	return nil

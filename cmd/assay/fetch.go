@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/assay-xai/assay/internal/usage"
+	"github.com/assay-xai/assay/orchestrate"
+	"github.com/assay-xai/assay/weights"
+)
+
+func fetchCommand(env environment) *cli.Command {
+	return &cli.Command{
+		Name:      "fetch",
+		Usage:     "get published weights into the cache",
+		ArgsUsage: "NAME",
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "list", Usage: "list what is published, and what is there"},
+			&cli.StringFlag{Name: "version", Usage: "a published `VERSION` of the net (default: the first)"},
+			&cli.StringFlag{Name: "mirror", Usage: "get it from another `URL`; the checksum is the same"},
+		}, outputFlags()...),
+		Action: func(c *cli.Context) error {
+			if c.Bool("list") {
+				return listPublished(env, c.Bool("json"))
+			}
+			if c.NArg() != 1 {
+				return usage.Errorf("assay fetch takes the name of a net or file, there are %d arguments: assay fetch --list shows them", c.NArg())
+			}
+			name := c.Args().First()
+			p := newProgress(env, c.Bool("json"), c.Bool("quiet"))
+			defer p.close()
+			path, err := weights.Fetch(c.Context, weights.FetchOptions{Name: name, Version: c.String("version"), BaseURL: c.String("mirror"),
+				Progress: func(done, total int64) {
+					p.event(orchestrate.Event{Kind: orchestrate.Step, Stage: "fetching " + name + " (KiB)", Done: int(done >> 10), Total: int(max(total, done) >> 10)})
+				}})
+			if err != nil {
+				return err
+			}
+			p.close()
+			if c.Bool("json") {
+				return printJSON(env, map[string]string{"path": path})
+			}
+			_, err = fmt.Fprintln(env.stdout, path)
+			return err
+		},
+	}
+}
+
+// published is a published file and whether the cache has it.
+type published struct {
+	weights.PublishedFile
+	Cached bool `json:"cached"`
+}
+
+func publishedFiles() ([]published, string, error) {
+	dir, err := weights.CacheDir()
+	if err != nil {
+		return nil, "", err
+	}
+	var out []published
+	for _, p := range weights.Published() {
+		_, err := os.Stat(filepath.Join(dir, p.File))
+		out = append(out, published{p, err == nil})
+	}
+	return out, dir, nil
+}
+
+func listPublished(env environment, asJSON bool) error {
+	files, _, err := publishedFiles()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(env, files)
+	}
+	t := table{header: []string{"net", "version", "file", "MiB", "there", "licence"}, right: map[int]bool{3: true}}
+	for _, p := range files {
+		size, there := "", "no"
+		if p.MiB > 0 {
+			size = fmt.Sprintf("%.1f", p.MiB)
+		}
+		if p.Cached {
+			there = "yes"
+		}
+		t.add(p.Net, p.Version, p.File, size, there, p.Licence)
+	}
+	t.print(env.stdout)
+	return nil
+}

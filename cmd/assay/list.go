@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/assay-xai/assay/dataset"
+	"github.com/assay-xai/assay/internal/usage"
+	"github.com/assay-xai/assay/orchestrate"
+	"github.com/assay-xai/assay/trace"
+)
+
+// listed is one line of a list.
+type listed struct {
+	ID         string `json:"id"`
+	Summary    string `json:"summary"`
+	Parameters any    `json:"parameters,omitempty"`
+	Needs      string `json:"needs,omitempty"`
+	Paper      string `json:"paper,omitempty"`
+	Preset     string `json:"preset,omitempty"`
+	Licence    string `json:"licence,omitempty"`
+}
+
+// shelf is something that can be listed.
+type shelf struct {
+	name string
+	list func(ctx context.Context, env environment) ([]listed, error)
+}
+
+func shelves() []shelf {
+	fixed := func(list func() []listed) func(context.Context, environment) ([]listed, error) {
+		return func(context.Context, environment) ([]listed, error) { return list(), nil }
+	}
+	catalogue := func(part func(orchestrate.Catalogue) []orchestrate.Entry) func(context.Context, environment) ([]listed, error) {
+		return func(ctx context.Context, env environment) ([]listed, error) {
+			b, err := env.open("cpu", 1)
+			if err != nil {
+				return nil, err
+			}
+			defer b.Close()
+			c, err := b.Catalogue(ctx)
+			if err != nil {
+				return nil, err
+			}
+			var out []listed
+			for _, e := range part(c) {
+				l := listed{ID: e.ID, Summary: e.Summary, Needs: e.Needs, Paper: e.Paper, Preset: e.Preset, Licence: e.Licence}
+				if len(e.Parameters) > 0 {
+					l.Parameters = e.Parameters
+				}
+				out = append(out, l)
+			}
+			return out, nil
+		}
+	}
+	return []shelf{
+		{"nets", catalogue(func(c orchestrate.Catalogue) []orchestrate.Entry { return c.Nets })},
+		{"methods", catalogue(func(c orchestrate.Catalogue) []orchestrate.Entry { return c.Methods })},
+		{"imputers", catalogue(func(c orchestrate.Catalogue) []orchestrate.Entry { return c.Imputers })},
+		{"metrics", fixed(listMetrics)},
+		{"solvers", fixed(func() []listed {
+			return each(trace.Solvers(), func(s trace.Solver) listed {
+				l := listed{ID: s.ID, Summary: s.Summary}
+				if len(s.Parameters) > 0 {
+					l.Parameters = s.Parameters
+				}
+				return l
+			})
+		})},
+		{"presets", fixed(func() []listed {
+			return each(dataset.Presets(), func(p dataset.Preset) listed { return listed{ID: p.ID, Summary: p.Summary} })
+		})},
+		{"studies", fixed(func() []listed {
+			return each(orchestrate.Studies(), func(s orchestrate.Study) listed { return listed{ID: s.ID, Summary: s.Summary} })
+		})},
+		{"objectives", fixed(func() []listed {
+			return each(trace.Objectives(), func(o trace.Objective) listed { return listed{ID: o.ID, Summary: o.Summary} })
+		})},
+		{"neighbourhoods", fixed(func() []listed {
+			return each(trace.Neighbourhoods(), func(n trace.Neighbourhood) listed { return listed{ID: n.ID, Summary: n.Summary} })
+		})},
+		{"starts", fixed(func() []listed {
+			return each(trace.Starts(), func(s trace.Start) listed { return listed{ID: s.ID, Summary: s.Summary} })
+		})},
+	}
+}
+
+func each[T any](list []T, line func(T) listed) []listed {
+	out := make([]listed, len(list))
+	for i, v := range list {
+		out[i] = line(v)
+	}
+	return out
+}
+
+func listMetrics() []listed {
+	var out []listed
+	for _, s := range orchestrate.Studies() {
+		for _, m := range s.Metrics {
+			better := "lower is better"
+			if m.HigherIsBetter {
+				better = "higher is better"
+			}
+			out = append(out, listed{ID: m.ID, Summary: fmt.Sprintf("%s: %s (%s)", s.ID, m.Summary, better)})
+		}
+	}
+	return out
+}
+
+func listCommand(env environment) *cli.Command {
+	var names []string
+	for _, s := range shelves() {
+		names = append(names, s.name)
+	}
+	return &cli.Command{
+		Name:      "list",
+		Usage:     "list " + strings.Join(names, ", "),
+		ArgsUsage: "WHAT",
+		Flags:     outputFlags(),
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return usage.Errorf("assay list takes one of %s", strings.Join(names, ", "))
+			}
+			what := c.Args().First()
+			for _, s := range shelves() {
+				if s.name != what {
+					continue
+				}
+				lines, err := s.list(c.Context, env)
+				if err != nil {
+					return err
+				}
+				return printList(env, c.Bool("json"), lines)
+			}
+			return usage.Errorf("list %q: %s", what, orchestrate.DidYouMean(what, names))
+		},
+	}
+}
+
+func printList(env environment, asJSON bool, lines []listed) error {
+	if asJSON {
+		if lines == nil {
+			lines = []listed{}
+		}
+		return printJSON(env, lines)
+	}
+	t := table{header: []string{"id", "what it is"}}
+	for _, l := range lines {
+		t.add(l.ID, l.Summary)
+	}
+	t.print(env.stdout)
+	return nil
+}

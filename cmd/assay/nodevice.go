@@ -1,0 +1,14 @@
+//go:build !cgo
+
+package main
+
+import (
+	"errors"
+
+	"github.com/assay-xai/assay/orchestrate"
+)
+
+// openDevice is for builds without C: everything but running nets.
+func openDevice(string, int) (orchestrate.Backend, error) {
+	return nil, errors.New("this assay was built without cgo and cannot run networks: build it with make build")
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/assay-xai/assay/orchestrate"
+	pages "github.com/assay-xai/assay/report"
+)
+
+// show prints what a run found; it is called while OUT is still there.
+type show func(ctx context.Context, out string, r *orchestrate.Resolved, outcome orchestrate.Outcome) error
+
+// runStudy runs a plan with a command's flags.
+func runStudy(c *cli.Context, env environment, plan *orchestrate.Plan, show show) error {
+	p := newProgress(env, c.Bool("json"), c.Bool("quiet"))
+	defer p.close()
+	out := c.String("out")
+	job := orchestrate.Job{
+		Plan: plan, Out: out, MustExist: c.Bool("resume"), Open: env.open, Progress: p.event, Tuning: newTuning(),
+		Env: map[string]any{"assay": version(), "go": runtime.Version(), "os": runtime.GOOS + "/" + runtime.GOARCH, "cpus": runtime.NumCPU(), "modules": modules()},
+		Inspect: func(ctx context.Context, folder string, r *orchestrate.Resolved, outcome orchestrate.Outcome) error {
+			p.close()
+			if err := show(ctx, folder, r, outcome); err != nil {
+				return err
+			}
+			if out == "" {
+				p.note("nothing is kept without --out FOLDER")
+				return nil
+			}
+			path, err := pages.Write(ctx, folder, pages.Options{})
+			if err != nil {
+				return err
+			}
+			p.note("report: " + path)
+			return nil
+		},
+	}
+	_, err := orchestrate.Run(c.Context, job)
+	var incomplete *orchestrate.Incomplete
+	if errors.Is(err, context.Canceled) && !errors.As(err, &incomplete) && out == "" {
+		return fmt.Errorf("%w; without --out nothing is kept", err)
+	}
+	return err
+}
+
+// modules are the versions of what this program was built from.
+func modules() map[string]string {
+	out := map[string]string{}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			out[m.Path] = m.Version
+		}
+	}
+	return out
+}
