@@ -133,3 +133,31 @@ func TestSetupTriesAgainAfterAHiccup(t *testing.T) {
 	s.script(t, "python3", `case "$*" in *--version*) ;; *) echo "ReadTimeoutError: timed out" >&2; exit 1;; esac`)
 	require.Equal(t, 2, strings.Count(s.fails(t), "trying again"))
 }
+
+// A set-up that was killed while it downloaded: its folder goes at the next
+// call, and no libtorch is taken for a whole one.
+func TestKilledSetupLeavesNothingHalfDone(t *testing.T) {
+	s := newSetup(t)
+	works := workFolders(t, s)
+	s.script(t, "python3", `case "$*" in *--version*) ;; *) kill -9 $PPID;; esac`)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(s.root, "scripts", "setup.sh"))
+	cmd.Env = s.environment
+	require.ErrorContains(t, cmd.Run(), "signal: killed")
+	require.Len(t, works(), 1)
+
+	s.script(t, "python3", `case "$*" in *--version*) ;; *) echo "No matching distribution" >&2; exit 1;; esac`)
+	s.fails(t)
+	require.Empty(t, works())
+	whole, err := filepath.Glob(filepath.Join(s.cache, "assay", "libtorch-*"))
+	require.NoError(t, err)
+	require.Empty(t, whole)
+}
+
+// workFolders lists the folders that set-ups work in.
+func workFolders(t *testing.T, s *setup) func() []string {
+	return func() []string {
+		all, err := filepath.Glob(filepath.Join(s.cache, "assay", ".setup-*"))
+		require.NoError(t, err)
+		return all
+	}
+}
