@@ -2,6 +2,7 @@ package orchestrate
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/assay-xai/assay/internal/usage"
 )
@@ -147,6 +148,9 @@ func toFloat(v any) (float64, bool) {
 		return float64(n), true
 	case float64:
 		return n, !math.IsNaN(n) && !math.IsInf(n, 0)
+	case string: // YAML's 1e-3 is a string to the parser
+		f, err := strconv.ParseFloat(n, 64)
+		return f, err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
 	}
 	return 0, false
 }

@@ -108,3 +108,11 @@ func (w *world) closed() {
 const searchGrid = "{edge: 4, solver: sa, iterations: 30, objective: [le, le-mo]}"
 
 var background = context.Background()
+
+func subst(text, dir string) string { return strings.ReplaceAll(text, "DIR", dir) }
+
+func substAll(text, dir, study, grid string) string {
+	return strings.NewReplacer("DIR", dir, "STUDY", study, "GRID", grid).Replace(text)
+}
+
+func weightsFor(path string, classes int) error { return fake.Weights(path, classes) }

@@ -6,7 +6,7 @@ import (
 )
 
 // Nearest lists the names that name was probably meant to be, best first, at
-// most three: a typing error or two away (Levenshtein), or beginning with it.
+// most three: a typing error or two away, or beginning with it.
 func Nearest(name string, names []string) []string {
 	type near struct {
 		name     string
@@ -47,22 +47,27 @@ func DidYouMean(name string, names []string) string {
 	return "want one of " + strings.Join(names, ", ")
 }
 
+// editDistance counts insertions, deletions, substitutions and swaps of
+// neighbours that make b of a (optimal string alignment).
 func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
+	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
+		next := make([]int, len(b)+1)
+		next[0] = i + 1
 		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
+			next[j+1] = min(row[j]+cost, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
 		}
+		before, row = row, next
 	}
 	return row[len(b)]
 }

@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	"github.com/assay-xai/assay/internal/record"
-	"github.com/assay-xai/assay/internal/rng"
+	"github.com/assay-xai/assay/metrics"
 )
 
 // SummaryRow is one number of a run's summary: the mean of a metric over the
@@ -152,36 +152,15 @@ func (c *cell) row(metric Metric) (SummaryRow, bool) {
 	for _, item := range items {
 		values = append(values, c.sum[item]/float64(c.count[item]))
 	}
-	lo, hi := bootstrap(values)
-	return SummaryRow{Metric: metric.ID, Mean: mean(values), Lo: lo, Hi: hi, N: len(values)}, true
+	m := metrics.Summarise(values, level, bootstrapSeed)
+	return SummaryRow{Metric: metric.ID, Mean: m.Mean, Lo: m.Lo, Hi: m.Hi, N: m.N}, true
 }
 
-func mean(values []float64) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	return sum / float64(len(values))
-}
-
-// bootstrapDraws resamples; more change the bounds less than they are worth.
-const bootstrapDraws = 1000
-
-// bootstrap bounds the mean: 2.5 and 97.5 percentiles of the means of resampled
-// values (Efron 1979). It is a function of the values alone.
-func bootstrap(values []float64) (lo, hi float64) {
-	stream := rng.New(0, "summary/bootstrap", "")
-	means := make([]float64, bootstrapDraws)
-	for b := range means {
-		sum := 0.0
-		for i := range values {
-			sum += values[stream.IntN(uint64(b), uint64(i), len(values))]
-		}
-		means[b] = sum / float64(len(values))
-	}
-	slices.Sort(means)
-	return means[bootstrapDraws*25/1000], means[bootstrapDraws*975/1000-1]
-}
+// Level and seed of the summary's intervals.
+const (
+	level         = .95
+	bootstrapSeed = 0
+)
 
 // compare finds the published row that says the same of the same thing: every
 // key of it that is a parameter, the net or the metric has to match.
