@@ -23,14 +23,16 @@ go test -json -count=1 "${rest[@]}" | go run ./internal/testcount "$counts" || s
 
 echo "== C++"
 if [[ -x build/bin/torchx_test ]]; then
-  ctest --test-dir build --verbose --no-tests=error >build/ctest.log 2>&1 || status=1
+  if ! ctest --test-dir build --verbose --no-tests=error >build/ctest.log 2>&1; then
+    status=1
+    grep -vE '\[ RUN|\[       OK|\[-----' build/ctest.log || true
+  fi
   awk -v file="$counts" '
     /\[  PASSED  \] [0-9]+ test/ { passed = number($0, "PASSED  ] ") }
     /\[  FAILED  \] [0-9]+ test/ { failed = number($0, "FAILED  ] ") }
     /\[  SKIPPED \] [0-9]+ test/ { skipped = number($0, "SKIPPED ] ") }
     function number(line, after) { return substr(line, index(line, after) + length(after)) + 0 }
     END { if (passed + failed == 0) failed = 1; print passed + 0, failed + 0, skipped + 0 >>file }' build/ctest.log
-  if [[ $status != 0 ]]; then grep -vE '\[ RUN|\[       OK' build/ctest.log || true; fi
   tail -n 1 "$counts" | { read -r p f s && echo "torchx_test: $p passed, $f failed, $s skipped"; }
 else
   echo "SKIP: GoogleTest was not there when the C++ side was built"
