@@ -2,6 +2,9 @@
 // channels-last), f64, parameters with NaN, and CPUs without oneDNN.
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <optional>
+#include <vector>
 
 #include "graph/engine.h"
 #include "graph/ops.h"
@@ -53,7 +56,9 @@ class AtenEngine final : public Engine {
     });
     // A row with NaN or infinity has NaN for every logit, whatever the
     // activations of a backend make of it: (x * 0) is 0 for finite x.
-    return logits + (x.flatten(1) * 0).sum(1, /*keepdim=*/true);
+    std::vector<int64_t> row(static_cast<size_t>(x.dim() - 1));
+    std::iota(row.begin(), row.end(), 1);
+    return logits + (x * 0).sum(row).unsqueeze(1);
   }
 
  private:

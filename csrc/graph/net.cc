@@ -1,6 +1,9 @@
 // Nets: parameters in, logits out.
 #include "graph/net.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <map>
 

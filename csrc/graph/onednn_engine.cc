@@ -61,7 +61,7 @@ class OneDnnEngine final : public Engine {
 
   at::Tensor forward(const at::Tensor& input) override {
     at::Tensor x = input.to(dtype_);
-    if (x.dim() == 4) x = x.contiguous(at::MemoryFormat::ChannelsLast);
+    x = x.contiguous(x.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous);
     at::Tensor logits = run_plan(plan_, x, [this](const Step& step, std::vector<at::Tensor>& values) {
       return step.weighted ? weighted(step, values) : plain(step, values);
     });

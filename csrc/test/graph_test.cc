@@ -1,11 +1,15 @@
 // Nets against other implementations, against their own ops run one by one, and
 // against what inference promises: rows that do not see each other.
-#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "api/error.h"
@@ -166,6 +170,15 @@ TEST(Forward, TakesAnyMemoryFormatAndDtypeAndLeavesTheInputAlone) {
     EXPECT_TRUE(at::equal(net->forward(x.to(at::kDouble)), want));
     EXPECT_TRUE(at::equal(net->forward(at::cat({x, x}, 3).narrow(3, 0, x.size(3))), want)) << "strided";
   }
+}
+
+TEST(Forward, TakesColumnsOfAWiderTable) {
+  const auto net = ready("mlp");
+  const at::Tensor wide = fill_input({3, 100});
+  at::Tensor bad = wide.clone();
+  bad.select(1, 99).fill_(std::numeric_limits<float>::quiet_NaN());
+  EXPECT_TRUE(
+      at::equal(net->forward(bad.narrow(1, 20, 64)), net->forward(wide.narrow(1, 20, 64).contiguous())));
 }
 
 TEST(Forward, GivesOrdinaryTensors) {
