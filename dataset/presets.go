@@ -28,7 +28,7 @@ var (
 )
 
 // tfLiteInterpolation is the filter of the EfficientNet-Lite preprocessing.
-const tfLiteInterpolation = Bicubic
+const tfLiteInterpolation = Bilinear
 
 // Presets lists the known presets, in the order in which they are shown. The
 // slices are the caller's.

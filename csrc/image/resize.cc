@@ -1,7 +1,11 @@
-// Pillow's antialiased resize on 8-bit values: a horizontal, then a vertical
-// pass of a scaled filter in 22-bit fixed point, 8 bits between the passes.
+// Pillow's antialiased resize on 8-bit values: a horizontal and a vertical pass
+// of a scaled filter in 22-bit fixed point, 8 bits between the passes. The order
+// of the passes matters to the last bit: Pillow 13 begins with the vertical one
+// where the height shrinks by more than twice as many pixels as the width (its
+// change 9549; read off Pillow 13.0 on 1,484 random sizes), older ones never do.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "api/error.h"
 #include "image/image.h"
@@ -85,15 +89,22 @@ Coefficients coefficients(int64_t in, int64_t out, const Filter& filter, int64_t
 
 inline uint8_t clip(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kBits, 0, 255)); }
 
+// Both passes read an image whose first pixel is pixel (row, column) of the
+// source and write the lines that the coefficients are for.
+struct Origin {
+  int64_t row = 0, column = 0;
+};
+
 template <int Channels>
-void horizontal(const Image& image, int64_t first_row, const Coefficients& columns, Image& out) {
+void horizontal(const Image& image, const Origin& origin, int64_t first_row, const Coefficients& columns,
+                Image& out) {
   for (int64_t y = 0; y < out.height; ++y) {
-    const uint8_t* from = image.row(first_row + y);
+    const uint8_t* from = image.row(first_row + y - origin.row);
     uint8_t* to = out.row(y);
     for (const Taps& taps : columns.taps) {
       int32_t sums[Channels];
       std::fill_n(sums, Channels, 1 << (kBits - 1));
-      const uint8_t* pixel = from + taps.begin * Channels;
+      const uint8_t* pixel = from + (taps.begin - origin.column) * Channels;
       for (int64_t i = 0; i < taps.count; ++i, pixel += Channels) {
         for (int c = 0; c < Channels; ++c) sums[c] += pixel[c] * taps.weights[i];
       }
@@ -102,14 +113,16 @@ void horizontal(const Image& image, int64_t first_row, const Coefficients& colum
   }
 }
 
-void vertical(const Image& image, int64_t first_row, const Coefficients& rows, Image& out) {
-  const int64_t length = image.width * image.channels;
+void vertical(const Image& image, const Origin& origin, int64_t first_column, const Coefficients& rows,
+              Image& out) {
+  const int64_t length = out.width * image.channels;
   std::vector<int32_t> sums(static_cast<size_t>(length));
   for (int64_t y = 0; y < out.height; ++y) {
     const Taps& taps = rows.taps[static_cast<size_t>(y)];
     std::fill(sums.begin(), sums.end(), 1 << (kBits - 1));
     for (int64_t i = 0; i < taps.count; ++i) {
-      const uint8_t* from = image.row(taps.begin + i - first_row);
+      const uint8_t* from =
+          image.row(taps.begin + i - origin.row) + (first_column - origin.column) * image.channels;
       const int32_t weight = taps.weights[i];
       for (int64_t x = 0; x < length; ++x) sums[static_cast<size_t>(x)] += from[x] * weight;
     }
@@ -146,33 +159,41 @@ Image resize(const Image& image, int64_t height, int64_t width, int interpolatio
   const int64_t left = std::max<int64_t>(part.left, 0), right = std::min(part.left + part.width, width);
   if (bottom <= top || right <= left) return blank(part.height, part.width, image.channels);
 
-  // Rows of the source that the vertical pass will read; Pillow skips a pass
-  // that keeps its size.
-  int64_t first = top, last = bottom;
-  Coefficients rows;
-  if (height != image.height) {
-    rows = coefficients(image.height, height, filter, top, bottom);
-    first = rows.taps.front().begin;
-    last = rows.taps.back().begin + rows.taps.back().count;
-  }
-  Image middle;
-  if (width != image.width) {
-    const Coefficients columns = coefficients(image.width, width, filter, left, right);
-    middle = blank(last - first, right - left, image.channels);
+  // Pillow skips a pass that keeps its size.
+  const bool narrows = width != image.width, shortens = height != image.height;
+  const Coefficients columns =
+      narrows ? coefficients(image.width, width, filter, left, right) : Coefficients{};
+  const Coefficients rows =
+      shortens ? coefficients(image.height, height, filter, top, bottom) : Coefficients{};
+  const auto across = [&](const Image& from, const Origin& origin, int64_t first, int64_t last) {
+    Image to = blank(last - first, right - left, image.channels);
     if (image.channels == 3) {
-      horizontal<3>(image, first, columns, middle);
+      horizontal<3>(from, origin, first, columns, to);
     } else {
-      horizontal<1>(image, first, columns, middle);
+      horizontal<1>(from, origin, first, columns, to);
     }
-  } else {
-    middle = crop(image, {first, left, last - first, right - left});
-  }
+    return to;
+  };
+  const auto down = [&](const Image& from, const Origin& origin, int64_t first, int64_t last) {
+    Image to = blank(bottom - top, last - first, image.channels);
+    vertical(from, origin, first, rows, to);
+    return to;
+  };
+  // The lines of the source that the second pass will read.
+  const auto reach = [](const Coefficients& c) {
+    return std::pair{c.taps.front().begin, c.taps.back().begin + c.taps.back().count};
+  };
   Image out;
-  if (height != image.height) {
-    out = blank(bottom - top, right - left, image.channels);
-    vertical(middle, first, rows, out);
+  if (narrows && !shortens) {
+    out = across(image, {}, top, bottom);
+  } else if (shortens && !narrows) {
+    out = down(image, {}, left, right);
+  } else if (image.height > height && image.height - height > 2 * (image.width - width)) {
+    const auto [first, last] = reach(columns);
+    out = across(down(image, {}, first, last), {top, first}, top, bottom);
   } else {
-    out = std::move(middle);
+    const auto [first, last] = reach(rows);
+    out = down(across(image, {}, first, last), {first, left}, left, right);
   }
   return crop(out, {part.top - top, part.left - left, part.height, part.width});
 }
