@@ -11,8 +11,6 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/assay-xai/assay/weights"
 )
 
 // diagnosis is what doctor finds.

@@ -43,9 +43,9 @@ func stopOnSignal(cancel context.CancelFunc, w io.Writer) {
 // run is the program but for the process around it; it returns the exit code.
 func run(ctx context.Context, env environment, args []string) int {
 	app := newApp(env)
-	args, err := arrange(app, args)
+	arranged, err := arrange(app, args)
 	if err == nil {
-		err = app.RunContext(ctx, append([]string{app.Name}, args...))
+		err = app.RunContext(ctx, append([]string{app.Name}, arranged...))
 	}
 	return report(env, wantsJSON(args), err)
 }
