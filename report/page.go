@@ -1,0 +1,274 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"fmt"
+	"html/template"
+	"slices"
+	"sort"
+	"strings"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// pageTemplate is parsed once; it is never changed afterwards.
+var pageTemplate = template.Must(template.New("").Funcs(template.FuncMap{
+	"value": value, "decimal": decimal, "percent": percent, "probability": probability,
+	"grouped": grouped, "seconds": seconds, "coordinate": coordinate, "plural": plural,
+	"add":       func(a, b int) int { return a + b },
+	"int64":     func(n int) int64 { return int64(n) },
+	"hundredth": func(v float64) string { return coordinate(v * 100) },
+	"sub":       func(a, b float64) float64 { return a - b },
+	"dict":      dict,
+}).ParseFS(assets, "assets/*.html"))
+
+// dict hands several values to a template: names and values in turn.
+func dict(pairs ...any) (map[string]any, error) {
+	m := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("report: template name %v: want a string", pairs[i])
+		}
+		m[name] = pairs[i+1]
+	}
+	return m, nil
+}
+
+// page is what the template shows.
+type page struct {
+	Title, Kind, Source string
+	Lede                []string
+	Facts               []fact
+	Trace               *tracePage
+	Eval                *evalPage
+	Summary             *summaryPage
+	Failures            []failure
+	MoreFailures        int
+	Warnings            []warning
+	Notes               []string
+	Settings, Env       []fact
+	Plan                string
+	Empty               bool
+
+	Style    template.CSS
+	Gradient template.CSS
+	Script   template.JS
+}
+
+type fact struct{ Name, Value, Note string }
+
+// maxFailures and maxRows bound what is listed; all of it is in results.jsonl.
+const (
+	maxFailures = 200
+	maxRows     = 2000
+)
+
+func (r *run) page(ctx context.Context) (*page, error) {
+	p := &page{Failures: r.failures, Warnings: r.warnings, Plan: r.planText, Source: r.plan.Source}
+	if n := len(p.Failures); n > maxFailures {
+		p.Failures, p.MoreFailures = p.Failures[:maxFailures], n-maxFailures
+	}
+	style, err := assets.ReadFile("assets/style.css")
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	script, err := assets.ReadFile("assets/script.js")
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	p.Style, p.Script = template.CSS(style), template.JS(script)
+	p.Gradient = template.CSS(heatGradient())
+	p.Empty = len(r.entries) == 0
+	study := r.study()
+	p.Kind = studyName(study)
+	p.Title = cmp.Or(r.opt.Title, r.plan.Title, r.defaultTitle(study))
+
+	traced := slices.ContainsFunc(r.entries, func(e *entry) bool { return e.trace })
+	switch {
+	case p.Empty:
+		p.Lede = []string{"This run has no results yet. Its plan is below; the same command goes on with it."}
+		if len(r.failures) > 0 {
+			p.Lede = []string{"No unit of this run has a result: all failed. What went wrong is listed below."}
+		}
+	case traced:
+		if p.Trace, err = r.tracePage(ctx); err != nil {
+			return nil, err
+		}
+		p.Lede, p.Facts = r.traceLede(), p.Trace.facts
+	case study == "eval":
+		if p.Eval, err = r.evalPage(); err != nil {
+			return nil, err
+		}
+		p.Lede, p.Facts = r.evalLede(), p.Eval.facts
+	default:
+		p.Lede = []string{fmt.Sprintf("Results of the study %q: means over images, with 95 %% confidence bounds.", study)}
+		p.Facts = []fact{{"results", grouped(int64(len(r.entries))), ""}}
+	}
+	if n := len(r.failures); n > 0 {
+		p.Facts = append(p.Facts, fact{"failed", grouped(int64(n)), "listed below"})
+	}
+	p.Summary = r.summaryPage(p.Trace == nil && p.Eval == nil)
+	p.Settings, p.Env = r.settings(), r.environment()
+	p.Notes = r.notes
+	return p, nil
+}
+
+func (r *run) study() string {
+	if len(r.entries) > 0 {
+		return r.entries[0].study
+	}
+	return r.plan.Study
+}
+
+func studyName(study string) string {
+	names := map[string]string{"trace": "deletion search", "eval": "accuracy"}
+	if n, ok := names[study]; ok {
+		return n
+	}
+	return study
+}
+
+func (r *run) defaultTitle(study string) string {
+	var nets []string
+	for _, g := range r.groups {
+		if !slices.Contains(nets, g.net) {
+			nets = append(nets, g.net)
+		}
+	}
+	if len(nets) == 0 {
+		for _, n := range r.plan.Nets {
+			nets = append(nets, cmp.Or(n.Name, n.Net))
+		}
+	}
+	if len(nets) > 4 {
+		nets = append(nets[:3:3], fmt.Sprintf("%d more", len(nets)-3))
+	}
+	verb := map[string]string{"trace": "What matters to ", "eval": "How well "}[study]
+	switch {
+	case len(nets) == 0:
+		return "Report of a run"
+	case study == "eval" && len(nets) == 1:
+		return verb + list(nets) + " sees"
+	case study == "eval":
+		return verb + list(nets) + " see"
+	case verb != "":
+		return verb + list(nets)
+	}
+	return study + " of " + list(nets)
+}
+
+// settings are the parameters that all results share.
+func (r *run) settings() []fact {
+	names := make([]string, 0, len(r.common))
+	for k, v := range r.common {
+		if v != "" {
+			names = append(names, k)
+		}
+	}
+	sortFacts(names)
+	out := make([]fact, 0, len(names))
+	for _, k := range names {
+		out = append(out, fact{Name: factName(k), Value: r.common[k]})
+	}
+	return out
+}
+
+// environment lists what env.json says, nested names joined by dots.
+func (r *run) environment() []fact {
+	var out []fact
+	var walk func(prefix string, v any)
+	walk = func(prefix string, v any) {
+		if m, ok := v.(map[string]any); ok {
+			keys := make([]string, 0, len(m))
+			for k := range m {
+				keys = append(keys, k)
+			}
+			sort.Strings(keys)
+			for _, k := range keys {
+				name := k
+				if prefix != "" {
+					name = prefix + "." + k
+				}
+				walk(name, m[k])
+			}
+			return
+		}
+		if text := plain(v); text != "" {
+			out = append(out, fact{Name: prefix, Value: text})
+		}
+	}
+	walk("", map[string]any(r.env))
+	first := []string{"device", "gpu", "cpu", "libtorch", "torch", "threads", "precision"}
+	rank := func(f fact) int {
+		for i, name := range first {
+			if strings.EqualFold(f.Name, name) {
+				return i
+			}
+		}
+		return len(first)
+	}
+	slices.SortStableFunc(out, func(a, b fact) int { return cmp.Compare(rank(a), rank(b)) })
+	return out
+}
+
+// summaryPage is the table of summary.csv.
+type summaryPage struct {
+	Header []string
+	Rows   [][]summaryCell
+	More   int
+	// Open shows the table at once: there is nothing else, or published numbers
+	// stand beside the measured ones.
+	Open, Published bool
+}
+
+type summaryCell struct {
+	Label, Text string
+	Number      bool
+}
+
+func (r *run) summaryPage(open bool) *summaryPage {
+	if len(r.summary) < 2 {
+		return nil
+	}
+	header := r.summary[0]
+	s := &summaryPage{Open: open}
+	rows := r.summary[1:]
+	if n := len(rows); n > maxRows {
+		rows, s.More = rows[:maxRows], n-maxRows
+	}
+	// Columns that are empty, or that say the same everywhere and are no
+	// number, only take room.
+	var keep []int
+	for c, name := range header {
+		seen := map[string]bool{}
+		for _, row := range rows {
+			seen[row[c]] = true
+		}
+		_, varies := r.common[name]
+		if len(seen) == 1 && (seen[""] || varies && len(rows) > 1) {
+			continue
+		}
+		keep = append(keep, c)
+		s.Published = s.Published || name == "reference"
+	}
+	s.Open = s.Open || s.Published
+	for _, c := range keep {
+		s.Header = append(s.Header, factName(header[c]))
+	}
+	for _, row := range rows {
+		var cells []summaryCell
+		for _, c := range keep {
+			text, isNumber := row[c], false
+			if c := header[c]; c == "mean" || c == "lo" || c == "hi" || c == "reference" || c == "referenceSpread" {
+				text, isNumber = shortNumber(text), true
+			}
+			cells = append(cells, summaryCell{factName(header[c]), text, isNumber || header[c] == "n"})
+		}
+		s.Rows = append(s.Rows, cells)
+	}
+	return s
+}
