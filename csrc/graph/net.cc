@@ -19,18 +19,17 @@ class Complaints {
  public:
   template <typename... Parts>
   void add(Parts&&... parts) {
-    constexpr int kShown = 5;
     if (count_ < kShown) text_ += (count_ ? "; " : "") + concat(std::forward<Parts>(parts)...);
     ++count_;
   }
   void raise(const std::string& net) const {
-    constexpr int kShown = 5;
     if (count_ == 0) return;
     if (count_ > kShown) throw invalid("weights for ", net, ": ", text_, "; and ", count_ - kShown, " more");
     throw invalid("weights for ", net, ": ", text_);
   }
 
  private:
+  static constexpr int kShown = 5;
   int count_ = 0;
   std::string text_;
 };

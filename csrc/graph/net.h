@@ -67,7 +67,7 @@ class Net {
   // columns also takes [N,C,H,W] with C*H*W = F), any memory format. Returns
   // ordinary contiguous logits [N,classes] on the device, f32 (f64 at that
   // precision). For a given N a row's bits depend neither on its place in the
-  // batch nor on the other rows (see cpu_engine.cc on how).
+  // batch nor on the other rows (see onednn_engine.cc on how).
   // Throws invalid before prepare and for other shapes.
   at::Tensor forward(const at::Tensor& x) const;
 

@@ -139,7 +139,6 @@ std::vector<RowCase> row_cases() {
   for (const char* net : {"resnet18", "efficientnet-lite0"}) {
     for (int64_t batch : {3, 8, 16}) cases.push_back({net, batch});
   }
-  cases.push_back({"resnet50", 5});
   return cases;
 }
 
