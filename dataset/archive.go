@@ -68,6 +68,11 @@ func (x *archiveIndex) add(name string, kind entryKind, size int64) (clean strin
 	if err != nil {
 		return "", ignored, err
 	}
+	if kind == regularEntry && isImage(clean) {
+		if err := x.opt.checkSize(x.name, clean, size); err != nil {
+			return "", ignored, err
+		}
+	}
 	if kind == regularEntry {
 		if size < 0 {
 			return "", ignored, usage.Errorf("dataset: %s: %s has a size of %d bytes", x.name, clean, size)
@@ -90,9 +95,6 @@ func (x *archiveIndex) add(name string, kind entryKind, size int64) (clean strin
 		return "", ignored, usage.Errorf("dataset: %s: %s is a link: archives must hold the files themselves", x.name, clean)
 	case specialEntry:
 		return "", ignored, usage.Errorf("dataset: %s: %s is neither a file nor a folder", x.name, clean)
-	}
-	if err := x.opt.checkSize(x.name, clean, size); err != nil {
-		return "", ignored, err
 	}
 	switch {
 	case isImage(clean):

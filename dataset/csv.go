@@ -228,7 +228,7 @@ func isNumber(s string) bool {
 // inferHeader looks at the first two records. The first is a header if it has
 // a word where the second has a number, or words only, or the numbers 0,1,2...
 // that pandas gives unnamed columns; or if it is scikit-learn's: number of
-// rows, number of inputs, class names.
+// rows, number of inputs, two or more class names.
 func inferHeader(first [][]string, schema TableSchema) header {
 	one := first[0]
 	h := header{width: len(one), names: schema.Columns}
@@ -245,7 +245,7 @@ func inferHeader(first [][]string, schema TableSchema) header {
 		}
 	}
 	rows, features, ok := 0, 0, false
-	if len(one) >= 3 && words == len(one)-2 {
+	if words >= 2 && words == len(one)-2 {
 		var err1, err2 error
 		rows, err1 = strconv.Atoi(one[0])
 		features, err2 = strconv.Atoi(one[1])

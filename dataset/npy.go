@@ -74,7 +74,7 @@ func dtypeOf(descr string) (dtype, bool) {
 func readNpyHeader(name string, r io.ReaderAt, size int64) (a *ndarray, err error) {
 	section := io.NewSectionReader(r, 0, min(size, maxHeaderBytes+12))
 	var fixed [12]byte // magic, version, length of the header in 2 or 4 bytes
-	if _, err := section.ReadAt(fixed[:], 0); err != nil {
+	if _, err := section.ReadAt(fixed[:], 0); err != nil || [6]byte(fixed[:6]) != npy.Magic {
 		return nil, usage.Errorf("dataset: %s is no .npy file, or one cut off", name)
 	}
 	length, start := int64(binary.LittleEndian.Uint16(fixed[8:])), int64(10)

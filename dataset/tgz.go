@@ -27,7 +27,7 @@ type tgzSource struct {
 	cache  map[int64][]byte // by place in the archive
 	// loaded: cache holds all that may be asked for.
 	loaded bool
-	chosen map[int64]bool
+	chosen map[int64]entry
 	bytes  int64 // of the chosen
 	cursor *tgzCursor
 	// passed lists what the cursor left in cache, oldest first.
@@ -109,14 +109,14 @@ func (t *tgzSource) choose(chosen []entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.list, t.dirs = nil, nil
-	t.chosen = make(map[int64]bool, len(chosen))
+	t.chosen = make(map[int64]entry, len(chosen))
 	for _, e := range chosen {
-		t.chosen[e.loc] = true
+		t.chosen[e.loc] = e
 		t.bytes += e.size
 	}
 	if t.cache != nil {
 		for place := range t.cache {
-			if !t.chosen[place] {
+			if _, ok := t.chosen[place]; !ok {
 				delete(t.cache, place)
 			}
 		}
@@ -226,7 +226,7 @@ func (t *tgzSource) advance(ctx context.Context) (place int64, content []byte, e
 		if err != nil && !errors.Is(err, tar.ErrInsecurePath) {
 			return 0, nil, usage.Errorf("%s has changed since it was opened: %w", t.name, err)
 		}
-		_, what, err := c.index.add(header.Name, tarKind(header), header.Size)
+		clean, what, err := c.index.add(header.Name, tarKind(header), header.Size)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -235,8 +235,12 @@ func (t *tgzSource) advance(ctx context.Context) (place int64, content []byte, e
 		}
 		place = c.next
 		c.next++
-		if !t.chosen[place] {
+		want, ok := t.chosen[place]
+		if !ok {
 			continue
+		}
+		if clean != want.path || header.Size != want.size {
+			return 0, nil, usage.Errorf("%s has changed since it was opened: %s is where %s was", t.name, clean, want.path)
 		}
 		content, err = readAtMost(c.archive, header.Size, header.Size)
 		return place, content, err
