@@ -23,6 +23,7 @@ func commands(env environment) []*cli.Command {
 		listCommand(env),
 		fetchCommand(env),
 		doctorCommand(env),
+		benchCommand(env),
 		versionCommand(env),
 	}
 }

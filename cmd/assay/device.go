@@ -2,7 +2,19 @@
 
 package main
 
-import "github.com/assay-xai/assay/internal/device"
+import (
+	"context"
+	"io"
+
+	"github.com/assay-xai/assay/internal/bench"
+	"github.com/assay-xai/assay/internal/device"
+)
 
 // openDevice opens libtorch's devices.
 var openDevice = device.Open
+
+// runBench measures this machine.
+var runBench = func(ctx context.Context, o benchOptions, log io.Writer) (markdown string, err error) {
+	result, err := bench.Run(ctx, bench.Options{Python: o.python, Script: o.script, Self: o.self, Threads: o.threads, Rounds: o.rounds, Seconds: o.seconds, Device: o.device, Log: log})
+	return result.Markdown(), err
+}
