@@ -10,8 +10,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/assay-xai/assay/dataset"
 	"github.com/assay-xai/assay/internal/record"
 	"github.com/assay-xai/assay/internal/rng"
+	"github.com/assay-xai/assay/internal/usage"
 	"github.com/assay-xai/assay/trace"
 )
 
@@ -137,6 +139,14 @@ func (st *stage) open(shape []int, units int) error {
 			return err
 		}
 	}
+	if reference.ID == "image" {
+		other, err := st.otherImage(reference)
+		if err != nil {
+			return err
+		}
+		defer other.Close()
+		st.spec.Other = other
+	}
 	if st.scene, err = st.net.Scene(st.ctx, st.spec); err != nil {
 		return fmt.Errorf("preparing the deletion of features: %w", err)
 	}
@@ -150,6 +160,25 @@ func (st *stage) open(shape []int, units int) error {
 	st.closing = stop
 	st.merging.Go(func() { st.merger.Run(merging) })
 	return nil
+}
+
+// otherImage loads the image that the reference "image" names.
+func (st *stage) otherImage(reference Reference) (Images, error) {
+	id, _ := reference.Params["image"].(string)
+	items := st.key.data.Set.Items()
+	i := slices.IndexFunc(items, func(item dataset.Item) bool { return item.ID == id })
+	if i < 0 {
+		return nil, usage.Errorf("reference image(image=%s): no image of that id in %s: want one of its ids, for example image(image=%s)", id, st.key.data.Name, items[0].ID)
+	}
+	images, failed, err := st.s.Load(st.ctx, st.key.net, st.key.data, []int{i})
+	if err != nil {
+		return nil, err
+	}
+	if failed[0] != nil {
+		images.Close()
+		return nil, usage.Errorf("reference image(image=%s): %w", id, failed[0])
+	}
+	return images, nil
 }
 
 // play starts the searches of a chunk's units as slots become free.
