@@ -3,6 +3,7 @@ package orchestrate_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -227,4 +228,19 @@ func TestAutoBatchIsKept(t *testing.T) {
 	outcome, err := w.run(p, "out")
 	require.NoError(t, err)
 	require.Equal(t, 2, outcome.Before)
+}
+
+func TestSummaryColumnsHaveOneMeaning(t *testing.T) {
+	w := newWorld(t, 1)
+	_, err := w.run(w.plan("trace", "{edge: 2, solver: greedy, objective: le}"), "out")
+	require.NoError(t, err)
+	head, _, _ := strings.Cut(w.read("out/summary.csv"), "\n")
+	seen := map[string]bool{}
+	for _, name := range strings.Split(head, ",") {
+		require.False(t, seen[name], "two columns %s", name)
+		seen[name] = true
+	}
+	for _, name := range []string{"net", "metric", "mean", "lo", "hi", "n", "reference", "referenceSpread", "reading", "imputer"} {
+		require.True(t, seen[name], name)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -194,7 +195,7 @@ func TestKilledProcessGoesOn(t *testing.T) {
 	_, err := w.run(w.plan("trace", searchGrid), "whole")
 	require.NoError(t, err)
 	killed := 0
-	for try := 0; try < 40; try++ {
+	for range 8 {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), childVariable+"="+w.dir)
 		var words strings.Builder
@@ -211,6 +212,7 @@ func TestKilledProcessGoesOn(t *testing.T) {
 			case waited = <-ended:
 				running = false
 			default:
+				time.Sleep(time.Millisecond)
 				if lines(w.path("killed/results.jsonl")) > before {
 					cmd.Process.Kill()
 					waited = <-ended

@@ -57,6 +57,8 @@ type Parameter struct {
 	Minimum *float64
 	Maximum *float64
 	Choices []string
+	// Column heads the parameter in summary.csv; "": its name.
+	Column string
 	// Catalogue says where the names of specs come from.
 	Catalogue catalogueOf
 }

@@ -35,7 +35,8 @@ type SummaryRow struct {
 
 type summary struct {
 	rows         []SummaryRow
-	keys         []string // parameter columns, in the study's order
+	keys         []string // parameters, in the study's order
+	heads        []string // of their columns in CSV
 	failed       int
 	firstFailure string
 }
@@ -107,7 +108,7 @@ func summarise(path string, r *Resolved, units []Unit) (*summary, error) {
 			}
 		}
 	}
-	s.keys = r.columns()
+	s.keys, s.heads = r.columns()
 	for _, g := range order {
 		for m, metric := range r.Study.Metrics {
 			if row, ok := g.cells[m].row(metric); ok {
@@ -204,22 +205,22 @@ func (row *SummaryRow) matches(ref map[string]any) bool {
 	return true
 }
 
-// columns are the parameters of the study, and the data where there are several.
-func (r *Resolved) columns() []string {
-	var keys []string
+// columns are the parameters of the study, and the data where there are several,
+// with the heads of their columns: "reference" is the published value's.
+func (r *Resolved) columns() (keys, heads []string) {
 	if len(r.Plan.Data) > 1 {
-		keys = append(keys, "data")
+		keys, heads = append(keys, "data"), append(heads, "data")
 	}
 	for _, p := range r.Study.Parameters {
-		keys = append(keys, p.Name)
+		keys, heads = append(keys, p.Name), append(heads, orElse(p.Column, p.Name))
 	}
-	return keys
+	return keys, heads
 }
 
 func (s *summary) write(out string) error {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	w.Write(slices.Concat([]string{"net"}, s.keys, []string{"metric", "mean", "lo", "hi", "n", "reference", "referenceSpread", "reading"}))
+	w.Write(slices.Concat([]string{"net"}, s.heads, []string{"metric", "mean", "lo", "hi", "n", "reference", "referenceSpread", "reading"}))
 	for _, row := range s.rows {
 		line := []string{row.Net}
 		for _, k := range s.keys {

@@ -45,7 +45,7 @@ func traceParameters() []Parameter {
 	list := []Parameter{
 		targetParameter(targetPredicted),
 		{Name: "edge", Type: "int", Default: 7, Summary: "patches along a side: one of " + strings.Join(edges, ", ") + "; tables take none"},
-		{Name: "reference", Type: "spec", Default: "zero", Catalogue: imputers, Summary: "what deleted features become"},
+		{Name: "reference", Type: "spec", Default: "zero", Catalogue: imputers, Column: "imputer", Summary: "what deleted features become"},
 		{Name: "objective", Type: "string", Default: "le-mo", Choices: ids(trace.Objectives(), func(o trace.Objective) string { return o.ID }), Summary: "what is maximised"},
 		{Name: "scoreOn", Type: "string", Default: "prob", Choices: trace.ScoreOns(), Summary: "the output that the objective looks at"},
 		{Name: "solver", Type: "string", Default: "sa", Choices: ids(trace.Solvers(), func(s trace.Solver) string { return s.ID }), Summary: "how to search"},

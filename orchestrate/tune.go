@@ -17,7 +17,7 @@ type Tuning interface {
 // batchCandidates are the shapes that are tried, ascending.
 func batchCandidates(kind string) []int {
 	if kind == "cpu" {
-		return []int{4, 8, 16, 32}
+		return []int{8, 16, 32}
 	}
 	return []int{32, 64, 128, 256, 512}
 }

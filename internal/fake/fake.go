@@ -59,7 +59,10 @@ func (b *Backend) Opener() orchestrate.Opener {
 func (b *Backend) Device() string { return b.Name }
 
 // Kind is the device without its number.
-func (b *Backend) Kind() string { kind, _, _ := bytes.Cut([]byte(b.Name), []byte(":")); return string(kind) }
+func (b *Backend) Kind() string {
+	kind, _, _ := bytes.Cut([]byte(b.Name), []byte(":"))
+	return string(kind)
+}
 
 // Close counts.
 func (b *Backend) Close() error { b.Opened.Add(-1); return nil }
