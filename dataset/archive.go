@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"io/fs"
 	"path"
 	"slices"
 	"sort"
@@ -140,3 +141,15 @@ func (x *archiveIndex) folders() []string {
 	sort.Strings(dirs)
 	return dirs
 }
+
+func (x *archiveIndex) files() []entry { return x.list }
+
+func (x *archiveIndex) text(name string) ([]byte, error) {
+	if b, ok := x.texts[name]; ok {
+		return b, nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+// forget drops what is not needed once the items are chosen.
+func (x *archiveIndex) forget() { x.list, x.dirs, x.texts = nil, map[string]bool{}, nil }

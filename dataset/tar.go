@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -105,16 +104,8 @@ func tarKind(h *tar.Header) entryKind {
 	return specialEntry
 }
 
-func (t *tarSource) files() []entry      { return t.list }
-func (t *tarSource) choose([]entry) bool { t.list, t.dirs = nil, nil; return false }
+func (t *tarSource) choose([]entry) bool { t.forget(); return false }
 func (t *tarSource) Close() error        { return t.file.Close() }
-
-func (t *tarSource) text(name string) ([]byte, error) {
-	if b, ok := t.texts[name]; ok {
-		return b, nil
-	}
-	return nil, fs.ErrNotExist
-}
 
 func (t *tarSource) read(ctx context.Context, e entry) ([]byte, error) {
 	if err := ctx.Err(); err != nil {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"sync"
 
@@ -96,19 +95,10 @@ func openGzip(name string) (*os.File, *gzip.Reader, error) {
 	return f, zipped, nil
 }
 
-func (t *tgzSource) files() []entry { return t.list }
-
-func (t *tgzSource) text(name string) ([]byte, error) {
-	if b, ok := t.texts[name]; ok {
-		return b, nil
-	}
-	return nil, fs.ErrNotExist
-}
-
 func (t *tgzSource) choose(chosen []entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.list, t.dirs = nil, nil
+	t.forget()
 	t.chosen = make(map[int64]entry, len(chosen))
 	for _, e := range chosen {
 		t.chosen[e.loc] = e

@@ -64,16 +64,8 @@ func (z *zipSource) index(ctx context.Context) error {
 	return nil
 }
 
-func (z *zipSource) files() []entry      { return z.list }
-func (z *zipSource) choose([]entry) bool { z.list, z.dirs = nil, nil; return false }
+func (z *zipSource) choose([]entry) bool { z.forget(); return false }
 func (z *zipSource) Close() error        { return z.archive.Close() }
-
-func (z *zipSource) text(name string) ([]byte, error) {
-	if b, ok := z.texts[name]; ok {
-		return b, nil
-	}
-	return nil, fs.ErrNotExist
-}
 
 func (z *zipSource) read(ctx context.Context, e entry) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
