@@ -49,7 +49,7 @@ func (r *run) groupTable(groups []*group, stats []statistics) *groupTable {
 		{"images", "images with a result", true},
 		{"value", "mean of the objective over images; the search maximises it", true},
 		{"95 % bounds", "bounds of the mean: percentiles of a bootstrap over images", true},
-		{"a point", "the value divided by the points of a curve, so that different numbers of patches compare", true},
+		{"per point", "the value divided by the points of a curve, so that different numbers of patches compare", true},
 		{"LeRF", "mean sum of the LeRF curve by probability: higher is better", true},
 		{"MoRF", "mean sum of the MoRF curve by probability: lower is better", true},
 		{"LeRF logit", "the same by logit", true},
@@ -123,7 +123,7 @@ func (r *run) imageTable(cards []card) *imageTable {
 		t.Header = append(t.Header, column{Name: "label"})
 	}
 	t.Header = append(t.Header,
-		column{"at first", "probability of the tracked class for the unchanged input", true},
+		column{"p at start", "probability of the tracked class for the unchanged input", true},
 		column{"value", "the objective, which the search maximises", true},
 		column{"LeRF", "sum of the LeRF curve by probability: higher is better", true},
 		column{"MoRF", "sum of the MoRF curve by probability: lower is better", true},

@@ -21,7 +21,7 @@ type tracePage struct {
 	Images  int // in all
 	Table   *imageTable
 	Alpha   string
-	NoViews bool
+	Patches bool // some results are of images
 
 	facts []fact
 }
@@ -67,7 +67,7 @@ func (r *run) tracePage(ctx context.Context) (*tracePage, error) {
 	if t.Cards, err = r.cards(ctx); err != nil {
 		return nil, err
 	}
-	t.NoViews = len(r.views) == 0
+	t.Patches = slices.ContainsFunc(groups, func(g *group) bool { return g.edge > 0 })
 	t.Table = r.imageTable(t.Cards)
 	return t, nil
 }
@@ -107,7 +107,11 @@ func objectiveName(objective, scoreOn string) string {
 func traceFacts(r *run, groups []*group, stats []statistics) []fact {
 	var out []fact
 	images := len(r.byImage)
-	out = append(out, fact{"images", grouped(int64(images)), ""})
+	things := "rows"
+	if slices.ContainsFunc(groups, func(g *group) bool { return g.edge > 0 }) {
+		things = "images"
+	}
+	out = append(out, fact{things, grouped(int64(images)), ""})
 	if len(groups) == 1 {
 		g, s := groups[0], stats[0]
 		unit := "columns"
@@ -168,11 +172,11 @@ func (r *run) traceLede() []string {
 	case edges == 0:
 		what = "columns"
 	}
-	net := c["net"]
-	if net == "" {
-		net = "the networks"
+	net, ask := "does "+c["net"], "the network was asked each time how sure it still is"
+	if c["net"] == "" {
+		net, ask = "do the networks", "each network was asked each time how sure it still is"
 	}
-	first := fmt.Sprintf("Which parts of an input does %s rely on? For %s, the %s were deleted one after the other, and the network was asked each time how sure it still is. ", net, things, what)
+	first := fmt.Sprintf("Which parts of an input %s rely on? For %s, the %s were deleted one after the other, and %s. ", net, things, what, ask)
 	goal := "The search looked for the best order of deletion."
 	switch c["objective"] {
 	case "le":
@@ -187,7 +191,7 @@ func (r *run) traceLede() []string {
 	}
 	second := ""
 	if ref := c["reference"]; ref != "" {
-		second = "Deleted " + strings.TrimLeft(what, "0123456789× ") + " " + referenceWords(ref) + ". "
+		second = "Deleted " + strings.TrimLeft(what, "0123456789× ") + " " + referenceWords(ref, edges > 0) + ". "
 	}
 	switch t := c["target"]; t {
 	case "predicted":
@@ -205,10 +209,13 @@ func (r *run) traceLede() []string {
 	return out
 }
 
-func referenceWords(spec string) string {
+func referenceWords(spec string, images bool) string {
 	name, args := parseSpec(spec)
 	switch name {
 	case "zero":
+		if !images {
+			return "become zero in the network's own units"
+		}
 		return "become zero in the network's own units, which for photographs is the data set's mean colour"
 	case "mean":
 		return "become the input's mean value"
