@@ -137,6 +137,9 @@ func (b *Backend) OpenNet(ctx context.Context, spec orchestrate.NetSpec, state m
 
 // Images makes images out of the files' hashes.
 func (b *Backend) Images(ctx context.Context, files [][]byte, preset dataset.Preset, pixels bool) (orchestrate.Images, []error, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
 	channels := max(1, preset.Channels)
 	h, w := preset.Height, preset.Width
 	out := &images{b: b, shape: []int{channels, h, w}}
@@ -160,11 +163,14 @@ func (b *Backend) Images(ctx context.Context, files [][]byte, preset dataset.Pre
 		out.rows = append(out.rows, row)
 	}
 	out.pixels = pixels
-	return b.count(out), failed, ctx.Err()
+	return b.count(out), failed, nil
 }
 
 // Arrays takes arrays.
 func (b *Backend) Arrays(ctx context.Context, values []float32, shape []int) (orchestrate.Images, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	size := 1
 	for _, d := range shape {
 		size *= d
@@ -173,7 +179,7 @@ func (b *Backend) Arrays(ctx context.Context, values []float32, shape []int) (or
 	for row := range slices.Chunk(values, size) {
 		out.rows = append(out.rows, slices.Clone(row))
 	}
-	return b.count(out), ctx.Err()
+	return b.count(out), nil
 }
 
 func (b *Backend) count(i *images) *images {
