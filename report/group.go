@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/assay-xai/assay/internal/record"
-	"github.com/assay-xai/assay/internal/rng"
+	"github.com/assay-xai/assay/metrics"
 )
 
 // group is what records differ in beside image and seed.
@@ -253,14 +253,13 @@ func digits(s string) int {
 // statistics of a group of deletion searches. Seeds of one image are averaged
 // first, so that an image counts once.
 type statistics struct {
-	images, seeds      int
-	value, point       interval // objective, and the same divided by t+1
-	prob, logit        record.LeMo
-	points             []int
-	le, mo             band
-	seconds            float64
-	evaluations, rows  int64
-	minValue, maxValue float64
+	images, seeds     int
+	value, point      interval // objective, and the same divided by t+1
+	prob, logit       record.LeMo
+	points            []int
+	le, mo            metrics.Band
+	seconds           float64
+	evaluations, rows int64
 }
 
 // interval is a mean with its 95 % confidence bounds.
@@ -292,17 +291,12 @@ func (g *group) statistics() statistics {
 		for j := range row {
 			row[j] /= count[i]
 		}
-		if v := row[0]; i == 0 {
-			s.minValue, s.maxValue = v, v
-		} else {
-			s.minValue, s.maxValue = min(s.minValue, v), max(s.maxValue, v)
-		}
 	}
 	s.images, s.seeds = len(rows), len(seeds)
 	if len(rows) == 0 {
 		return s
 	}
-	b := meanBand(rows, rng.New(0, "report/bootstrap", ""))
+	b := meanBand(rows)
 	at := func(i int) interval { return interval{b.Mean[i], b.Lo[i], b.Hi[i]} }
 	s.value = at(0)
 	n := float64(g.features + 1)
@@ -310,6 +304,6 @@ func (g *group) statistics() statistics {
 	s.prob, s.logit = record.LeMo{Le: b.Mean[1], Mo: b.Mean[2]}, record.LeMo{Le: b.Mean[3], Mo: b.Mean[4]}
 	s.points = g.entries[0].points
 	m := len(s.points)
-	s.le, s.mo = b.slice(5, 5+m), b.slice(5+m, 5+2*m)
+	s.le, s.mo = part(b, 5, 5+m), part(b, 5+m, 5+2*m)
 	return s
 }

@@ -190,7 +190,7 @@ func (r *run) environment() []fact {
 			sort.Strings(keys)
 			for _, k := range keys {
 				name := k
-				if prefix != "" {
+				if prefix != "" && prefix != "runtime" {
 					name = prefix + "." + k
 				}
 				walk(name, m[k])

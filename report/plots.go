@@ -13,6 +13,8 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+
+	"github.com/assay-xai/assay/metrics"
 )
 
 var (
@@ -51,7 +53,7 @@ func (r *run) writePlots(ctx context.Context) error {
 		}
 		for i, k := range s.points {
 			row := []string{strconv.Itoa(n), g.label, strconv.Itoa(k), exact(float64(k) / float64(g.features))}
-			for _, b := range []band{s.le, s.mo} {
+			for _, b := range []metrics.Band{s.le, s.mo} {
 				row = append(row, exact(b.Mean[i]), exact(b.Lo[i]), exact(b.Hi[i]))
 			}
 			rows = append(rows, row)
@@ -83,7 +85,7 @@ func (r *run) writePlot(g *group, s statistics, path, kind string) error {
 	xs := fractions(s.points, g.features)
 	for _, c := range []struct {
 		name   string
-		band   band
+		band   metrics.Band
 		color  color.NRGBA
 		dashes []vg.Length
 	}{{"LeRF", s.le, leColor, nil}, {"MoRF", s.mo, moColor, []vg.Length{vg.Points(5), vg.Points(3)}}} {
