@@ -244,3 +244,24 @@ func TestSummaryColumnsHaveOneMeaning(t *testing.T) {
 		require.True(t, seen[name], name)
 	}
 }
+
+// Another image as reference is a part of what a result depends on.
+func TestReferenceImage(t *testing.T) {
+	w := newWorld(t, 3)
+	grid := "{edge: 4, solver: greedy, objective: le, reference: 'image(image=b/0001.jpg)'}"
+	_, err := w.run(w.plan("trace", grid), "one")
+	require.NoError(t, err)
+	w.image("b/0001.jpg", "another reference")
+	_, err = w.run(w.plan("trace", grid), "two")
+	require.NoError(t, err)
+	w.closed()
+	one := w.records("one")
+	for id := range w.records("two") {
+		require.NotContains(t, one, id)
+	}
+	_, err = w.run(w.plan("trace", strings.ReplaceAll(grid, "0001", "0009")), "three")
+	require.ErrorIs(t, err, usage.Err)
+	require.ErrorContains(t, err, "no image of that id")
+	require.NoDirExists(t, w.path("three"))
+	w.closed()
+}

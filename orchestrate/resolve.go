@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/assay-xai/assay/dataset"
@@ -76,64 +75,6 @@ func (r *Resolved) dataFor(net *ResolvedNet, i int) *ResolvedData {
 		}
 	}
 	return nil
-}
-
-// checkStatic finds what is wrong with a plan before anything is opened.
-func checkStatic(p *Plan) (Study, error) {
-	study, err := FindStudy(p.Study)
-	if err != nil {
-		return study, p.errorf("$.study", "%w", err)
-	}
-	if err := study.checkNames(p); err != nil {
-		return study, err
-	}
-	for _, d := range study.Parameters {
-		if _, err := study.values(p, d); err != nil {
-			return study, err
-		}
-	}
-	switch {
-	case len(p.Nets) == 0:
-		return study, p.errorf("$.nets", "the plan has no nets: want at least one (--net)")
-	case len(p.Data) == 0:
-		return study, p.errorf("$.data", "the plan has no data: want at least one entry (--data)")
-	case p.Precision != "" && !slices.Contains(Precisions(), p.Precision):
-		return study, p.errorf("$.precision", "precision %q: %s", p.Precision, DidYouMean(p.Precision, Precisions()))
-	case p.Threads < 0:
-		return study, p.errorf("$.threads", "threads %d: want at least 1, or 0 for one a core", p.Threads)
-	case p.Report.Images != nil && *p.Report.Images < 0:
-		return study, p.errorf("$.report.images", "images %d: want 0 or more", *p.Report.Images)
-	case p.Report.Alpha < 0:
-		return study, p.errorf("$.report.alpha", "alpha %v: want more than 0", p.Report.Alpha)
-	}
-	for i, s := range p.Seeds {
-		if slices.Contains(p.Seeds[:i], s) {
-			return study, p.errorf(fmt.Sprintf("$.seeds[%d]", i), "seed %d is there twice", s)
-		}
-	}
-	for i, n := range p.Nets {
-		if n.Net == "" {
-			return study, p.errorf(fmt.Sprintf("$.nets[%d]", i), "a net without its id (net: ...)")
-		}
-		if _, err := n.Preset.choose("imagenet"); err != nil {
-			return study, p.errorf(fmt.Sprintf("$.nets[%d].preset", i), "%w", err)
-		}
-	}
-	for i, d := range p.Data {
-		at := fmt.Sprintf("$.data[%d]", i)
-		if d.Path == "" {
-			return study, p.errorf(at, "data without path")
-		}
-		if d.Limit < 0 {
-			return study, p.errorf(at+".limit", "limit %d: want a number of items, or 0 for all", d.Limit)
-		}
-	}
-	for i, row := range p.Reference {
-		if _, ok := toFloat(row["value"]); !ok {
-			return study, p.errorf(fmt.Sprintf("$.reference[%d]", i), "a published row without value")
-		}
-	}
-	return study, nil
 }
 
 // applyPrior takes from the plan that OUT has what this one leaves open, so
@@ -462,60 +403,6 @@ func (r *Resolved) fit(n *ResolvedNet, d *ResolvedData, point Params) (Params, e
 		return point, nil
 	}
 	return r.Study.Fit(r, n, d, point)
-}
-
-// fits says whether the net can take the data at all.
-func fits(n *ResolvedNet, d *ResolvedData) error {
-	if d.Set.Kind == dataset.Images && len(n.Info.Input) == 1 {
-		return usage.Errorf("net %s takes %d columns, %s holds images", n.Name, n.Info.Input[0], d.Set.Path)
-	}
-	if d.Set.Kind == dataset.Table && len(n.Info.Input) != 1 {
-		return usage.Errorf("net %s takes images of shape %v, %s holds a table", n.Name, n.Info.Input, d.Set.Path)
-	}
-	return nil
-}
-
-// checkTarget checks "label", "predicted" or a class.
-func checkTarget(target string, n *ResolvedNet, d *ResolvedData) error {
-	switch target {
-	case "", targetPredicted:
-		return nil
-	case targetLabel:
-		if !d.Set.HasLabels {
-			return usage.Errorf("target label: %s has no labels: give them with --labels FILE (\"file class\" a line), or take --target predicted", d.Set.Path)
-		}
-		return nil
-	}
-	class, err := strconv.Atoi(target)
-	if err != nil {
-		return usage.Errorf("target %q: want label, predicted or a class from 0", target)
-	}
-	if class < 0 || class >= n.Info.Classes {
-		return usage.Errorf("target %d: net %s knows classes 0..%d", class, n.Name, n.Info.Classes-1)
-	}
-	return nil
-}
-
-const (
-	targetLabel     = "label"
-	targetPredicted = "predicted"
-)
-
-func targetParameter(fallback string) Parameter {
-	return Parameter{Name: "target", Type: "string", Default: fallback,
-		Summary: "tracked class: label, predicted, or a class from 0"}
-}
-
-// target is the tracked class of an image.
-func target(text string, class int, predicted []int) int {
-	switch text {
-	case "", targetPredicted:
-		return predicted[0]
-	case targetLabel:
-		return class
-	}
-	n, _ := strconv.Atoi(text)
-	return n
 }
 
 // grid writes the points back into the plan, defaults included.

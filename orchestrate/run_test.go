@@ -376,3 +376,30 @@ func TestTemporaryRunsLeaveNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
+
+// What a search in reduced precision finds is scored again in f32.
+func TestReducedPrecisionIsScoredAgain(t *testing.T) {
+	w := newWorld(t, 3)
+	grid := "{edge: 4, iterations: 20, objective: le-mo, target: 3}"
+	_, err := w.run(w.plan("trace", grid), "f32")
+	require.NoError(t, err)
+	p := w.plan("trace", grid)
+	p.Precision = "bf16"
+	_, err = w.run(p, "bf16")
+	require.NoError(t, err)
+	w.closed()
+	exact := map[string]record.Record{}
+	for _, r := range w.records("f32") {
+		exact[r.Image] = r
+	}
+	for _, r := range w.records("bf16") {
+		require.NotEmpty(t, r.Warnings)
+		require.NotEqual(t, r.History[len(r.History)-1].Best, r.Value)
+		// The ends of the curves do not depend on the trajectory.
+		for _, k := range []int{0, 16} {
+			require.Equal(t, exact[r.Image].Curves.Logit.Le[k], r.Curves.Logit.Le[k])
+			require.Equal(t, exact[r.Image].Curves.Prob.Mo[k], r.Curves.Prob.Mo[k])
+		}
+		require.InDelta(t, r.Sums.Prob.Le-r.Sums.Prob.Mo, r.Value, 1e-9)
+	}
+}

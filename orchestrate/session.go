@@ -20,10 +20,10 @@ func (r *Resolved) Batch() int { return int(r.Plan.Batch) }
 
 // OpenNet loads a net of the plan; the caller closes it.
 func (s *Session) OpenNet(ctx context.Context, n *ResolvedNet) (Net, error) {
-	return s.openNet(ctx, n)
+	return s.openNet(ctx, n, s.Plan.Precision)
 }
 
-func (r *Resolved) openNet(ctx context.Context, n *ResolvedNet) (Net, error) {
+func (r *Resolved) openNet(ctx context.Context, n *ResolvedNet, precision string) (Net, error) {
 	sd, err := weights.Open(n.Path)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (r *Resolved) openNet(ctx context.Context, n *ResolvedNet) (Net, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec := NetSpec{Net: n.Info.Net, Classes: n.Info.Classes, Features: n.Features, Precision: r.Plan.Precision}
+	spec := NetSpec{Net: n.Info.Net, Classes: n.Info.Classes, Features: n.Features, Precision: precision}
 	net, err := r.Backend.OpenNet(ctx, spec, state)
 	if err != nil {
 		return nil, fmt.Errorf("opening net %s: %w", n.Name, err)

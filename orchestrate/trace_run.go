@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -62,21 +60,21 @@ const (
 	maxSlots = 64
 )
 
-// stage is a scene with the searches that play on it.
+// stage is where the searches of one scene play.
 type stage struct {
-	s       *Session
-	net     Net
-	key     sceneKey
-	spec    SceneSpec
-	scene   Scene
-	rows    *sharedRows
-	merger  *trace.Merger
-	slots   chan int
-	group   *errgroup.Group
-	ctx     context.Context
-	emit    func(...record.Record) error
-	closing context.CancelFunc
-	merging sync.WaitGroup
+	s     *Session
+	net   Net
+	key   sceneKey
+	spec  SceneSpec
+	board *board
+	// exact scores what was found once more in f32, where nets run in a
+	// precision whose noise can exceed the last temperatures; else nil.
+	exact    *board
+	exactNet Net
+	slots    chan int
+	group    *errgroup.Group
+	ctx      context.Context
+	emit     func(...record.Record) error
 }
 
 func (s *Session) runScene(ctx context.Context, net Net, key sceneKey, units []Unit, emit func(...record.Record) error) (err error) {
@@ -110,10 +108,13 @@ func (st *stage) finish(err error) error {
 		st.group.Go(func() error { return err })
 	}
 	first := st.group.Wait()
-	if st.scene != nil {
-		st.closing()
-		st.merging.Wait()
-		if e := st.scene.Close(); first == nil {
+	for _, b := range []*board{st.board, st.exact} {
+		if e := b.close(); first == nil {
+			first = e
+		}
+	}
+	if st.exactNet != nil {
+		if e := st.exactNet.Close(); first == nil {
 			first = e
 		}
 	}
@@ -139,7 +140,7 @@ func (st *stage) open(shape []int, units int) error {
 			return err
 		}
 	}
-	if reference.ID == "image" {
+	if reference.ID == otherImageReference {
 		other, err := st.otherImage(reference)
 		if err != nil {
 			return err
@@ -147,19 +148,18 @@ func (st *stage) open(shape []int, units int) error {
 		defer other.Close()
 		st.spec.Other = other
 	}
-	if st.scene, err = st.net.Scene(st.ctx, st.spec); err != nil {
-		return fmt.Errorf("preparing the deletion of features: %w", err)
-	}
-	st.rows = &sharedRows{rows: st.scene, seconds: make([]float64, slots)}
-	st.merger = trace.NewMerger(st.rows, st.s.Batch())
 	st.slots = make(chan int, slots)
 	for i := range slots {
 		st.slots <- i
 	}
-	merging, stop := context.WithCancel(st.ctx)
-	st.closing = stop
-	st.merging.Go(func() { st.merger.Run(merging) })
-	return nil
+	if st.board, err = st.newBoard(st.net); err != nil || !reduced(st.s.Plan.Precision) {
+		return err
+	}
+	if st.exactNet, err = st.s.openNet(st.ctx, st.key.net, "f32"); err != nil {
+		return err
+	}
+	st.exact, err = st.newBoard(st.exactNet)
+	return err
 }
 
 // otherImage loads the image that the reference "image" names.
@@ -181,9 +181,12 @@ func (st *stage) otherImage(reference Reference) (Images, error) {
 	return images, nil
 }
 
+// reduced is true of precisions whose results are scored again.
+func reduced(precision string) bool { return precision == "tf32" || precision == "bf16" }
+
 // play starts the searches of a chunk's units as slots become free.
 func (st *stage) play(c *chunk, units int) error {
-	if st.scene == nil {
+	if st.board == nil {
 		if err := st.open(c.images.Shape(), units); err != nil {
 			return err
 		}
@@ -207,11 +210,16 @@ func (st *stage) play(c *chunk, units int) error {
 		case <-st.ctx.Done():
 			return context.Cause(st.ctx)
 		}
-		if err := st.scene.Put(st.ctx, slot, c.images, row, rng.Key(u.Seed, "reference", rec.Image)); err != nil {
-			return fmt.Errorf("preparing %s: %w", rec.Image, err)
+		for _, b := range []*board{st.board, st.exact} {
+			if b == nil {
+				continue
+			}
+			if err := b.scene.Put(st.ctx, slot, c.images, row, rng.Key(u.Seed, "reference", rec.Image)); err != nil {
+				return fmt.Errorf("preparing %s: %w", rec.Image, err)
+			}
+			b.rows.begin(slot)
 		}
-		st.rows.begin(slot)
-		scorer, done := st.merger.Image(slot, rec.Target)
+		scorer, done := st.board.merger.Image(slot, rec.Target)
 		st.group.Go(func() error {
 			defer func() { st.slots <- slot }()
 			defer done()
@@ -225,7 +233,10 @@ func (st *stage) play(c *chunk, units int) error {
 func (st *stage) search(u Unit, rec record.Record, slot int, scorer trace.Scorer, done func()) error {
 	result, err := trace.Run(st.ctx, trace.Problem{T: st.spec.Features, ImageID: rec.Image, Scorer: scorer}, traceOptions(u))
 	done()
-	rec.Cost = record.Cost{Seconds: st.rows.end(slot), Evaluations: result.Evaluations, Forwards: result.Forwards, StartForwards: result.StartForwards}
+	if err == nil && st.exact != nil {
+		err = st.again(u, &result, slot, rec.Target)
+	}
+	rec.Cost = record.Cost{Seconds: st.board.rows.end(slot), Evaluations: result.Evaluations, Forwards: result.Forwards, StartForwards: result.StartForwards}
 	var device *deviceError
 	switch {
 	case st.ctx.Err() != nil:
@@ -238,6 +249,29 @@ func (st *stage) search(u Unit, rec record.Record, slot int, scorer trace.Scorer
 	rec.Trace = traceRecord(u, st.spec.Features, result)
 	rec.Warnings = result.Warnings
 	return st.emit(rec)
+}
+
+// again scores a found trajectory in f32; values of the search stay in history.
+func (st *stage) again(u Unit, result *trace.Result, slot, target int) error {
+	scorer, done := st.exact.merger.Image(slot, target)
+	defer done()
+	item := u.Data.Set.Items()[u.Item]
+	curves, err := trace.Evaluate(st.ctx, trace.Problem{T: st.spec.Features, ImageID: item.ID, Scorer: scorer}, result.Trajectory)
+	if err != nil {
+		return err
+	}
+	objective, err := trace.ObjectiveByID(u.Params.Text("objective"))
+	if err != nil {
+		return err
+	}
+	le, mo := curves.Prob.Sums()
+	if u.Params.Text("scoreOn") == "logit" {
+		le, mo = curves.Logit.Sums()
+	}
+	result.Curves, result.Value = curves, float64(objective.Le)*le+float64(objective.Mo)*mo
+	result.Forwards += int64(2 * st.spec.Features) // both ends are shared
+	result.Warnings = append(result.Warnings, "searched in "+st.s.Plan.Precision+", scored again in f32")
+	return nil
 }
 
 func traceRecord(u Unit, features int, r trace.Result) *record.Trace {
@@ -258,43 +292,4 @@ func traceRecord(u Unit, features int, r trace.Result) *record.Trace {
 		t.Last = &r.Last
 	}
 	return t
-}
-
-// deviceError is an error of the device: not this image's, the run's.
-type deviceError struct{ error }
-
-func (e *deviceError) Unwrap() error { return e.error }
-
-// sharedRows divides the device's time between the slots whose rows it ran.
-type sharedRows struct {
-	rows    trace.RowScorer
-	mu      sync.Mutex
-	seconds []float64
-}
-
-func (r *sharedRows) ScoreRows(ctx context.Context, rows []trace.Row) ([]trace.Score, error) {
-	start := time.Now()
-	scores, err := r.rows.ScoreRows(ctx, rows)
-	if err != nil {
-		return nil, &deviceError{err}
-	}
-	share := time.Since(start).Seconds() / float64(max(1, len(rows)))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, row := range rows {
-		r.seconds[row.Slot] += share
-	}
-	return scores, nil
-}
-
-func (r *sharedRows) begin(slot int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.seconds[slot] = 0
-}
-
-func (r *sharedRows) end(slot int) float64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.seconds[slot]
 }

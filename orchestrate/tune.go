@@ -36,7 +36,7 @@ func (r *resolver) measure(ctx context.Context) (int, error) {
 			return batch, nil
 		}
 	}
-	net, err := r.openNet(ctx, n)
+	net, err := r.openNet(ctx, n, r.Plan.Precision)
 	if err != nil {
 		return 0, err
 	}

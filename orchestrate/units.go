@@ -9,6 +9,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/assay-xai/assay/dataset"
+	"github.com/assay-xai/assay/internal/usage"
 )
 
 // idVersion changes with the way ids are made.
@@ -47,7 +50,7 @@ func (r *Resolved) units(ctx context.Context) ([]Unit, error) {
 				if err != nil {
 					return nil, err
 				}
-				params, err := r.identity(point)
+				params, err := r.identity(ctx, d, point)
 				if err != nil {
 					return nil, err
 				}
@@ -73,21 +76,33 @@ func (r *Resolved) units(ctx context.Context) ([]Unit, error) {
 }
 
 // identity is a point with nothing left to defaults that may change.
-func (r *Resolved) identity(point Params) ([]byte, error) {
+func (r *Resolved) identity(ctx context.Context, d *ResolvedData, point Params) ([]byte, error) {
 	full := maps.Clone(point)
-	for _, d := range r.Study.Parameters {
-		text, ok := point[d.Name].(string)
-		if !ok || d.Catalogue == "" {
+	for _, p := range r.Study.Parameters {
+		text, ok := point[p.Name].(string)
+		if !ok || p.Catalogue == "" {
 			continue
 		}
-		s, err := r.Catalogue.spec(d.Catalogue, text)
+		s, err := r.Catalogue.spec(p.Catalogue, text)
 		if err != nil {
 			return nil, err
 		}
-		full[d.Name] = s.full
+		full[p.Name] = s.full
+		if id, ok := s.params["image"].(string); ok && s.entry.ID == otherImageReference {
+			i := slices.IndexFunc(d.Set.Items(), func(item dataset.Item) bool { return item.ID == id })
+			if i < 0 {
+				return nil, usage.Errorf("reference %s: no image of that id in %s: want one of its ids, for example image(image=%s)", s.short, d.Name, d.Set.Items()[0].ID)
+			}
+			if full[p.Name+" (hash)"], err = d.Set.ItemHash(ctx, i); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return canonical(full), nil
 }
+
+// otherImageReference is the imputer that takes another image of the data.
+const otherImageReference = "image"
 
 // unitIDBytes is enough that no two units of any run are called the same.
 const unitIDBytes = 12

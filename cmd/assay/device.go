@@ -13,6 +13,9 @@ import (
 // openDevice opens libtorch's devices.
 var openDevice = device.Open
 
+// runProbe runs the trial of an arithmetic that this process was started for.
+var runProbe = device.RunProbe
+
 // runBench measures this machine.
 var runBench = func(ctx context.Context, o benchOptions, log io.Writer) (markdown string, err error) {
 	result, err := bench.Run(ctx, bench.Options{Python: o.python, Script: o.script, Self: o.self, Threads: o.threads, Rounds: o.rounds, Seconds: o.seconds, Device: o.device, Log: log})

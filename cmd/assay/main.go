@@ -23,6 +23,13 @@ type environment struct {
 }
 
 func main() {
+	if probing, err := runProbe(); probing {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(exitFailed)
+		}
+		return
+	}
 	env := environment{stdout: os.Stdout, stderr: os.Stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())), open: openDevice}
 	ctx, cancel := context.WithCancel(context.Background())
 	go stopOnSignal(cancel, os.Stderr)

@@ -72,7 +72,7 @@ func (b *Backend) Runtime(context.Context) (map[string]any, error) {
 	return map[string]any{"torch": "fake", "device": b.Name, "threads": 1}, nil
 }
 
-// Catalogue has an image net and a table net, and three imputers.
+// Catalogue has an image net and a table net, and a few imputers.
 func (b *Backend) Catalogue(context.Context) (orchestrate.Catalogue, error) {
 	one := 1.0
 	return orchestrate.Catalogue{
@@ -86,6 +86,7 @@ func (b *Backend) Catalogue(context.Context) (orchestrate.Catalogue, error) {
 			{ID: "blur", Summary: "Gaussian blur", Parameters: []orchestrate.EntryParameter{
 				{Name: "kernel", Type: "int", Default: 31, Minimum: &one}, {Name: "sigma", Type: "float", Default: 56.0, Minimum: &one}}},
 			{ID: "uniform", Summary: "random numbers"},
+			{ID: "image", Summary: "another image", Parameters: []orchestrate.EntryParameter{{Name: "image", Type: "string", Default: ""}}},
 		},
 	}, nil
 }
@@ -129,7 +130,11 @@ func (b *Backend) OpenNet(ctx context.Context, spec orchestrate.NetSpec, state m
 	n := &net{b: b, info: info}
 	data := state["fc.weight"].Data
 	for i := 0; i+4 <= len(data); i += 4 {
-		n.w = append(n.w, float64(math.Float32frombits(binary.LittleEndian.Uint32(data[i:]))))
+		w := float64(math.Float32frombits(binary.LittleEndian.Uint32(data[i:])))
+		if spec.Precision == "bf16" {
+			w = math.Round(w*16) / 16 // coarse, so that tests see it
+		}
+		n.w = append(n.w, w)
 	}
 	b.OpenNets.Add(1)
 	return n, nil
@@ -306,13 +311,18 @@ func (b *Backend) wait(ctx context.Context) error {
 
 func (n *net) Scene(_ context.Context, spec orchestrate.SceneSpec) (orchestrate.Scene, error) {
 	n.b.OpenScenes.Add(1)
-	return &scene{n: n, spec: spec, rows: make([][]float32, spec.Slots), reference: make([][]float32, spec.Slots)}, nil
+	var other []float32
+	if spec.Other != nil {
+		other, _ = spec.Other.Values(0)
+	}
+	return &scene{n: n, other: other, spec: spec, rows: make([][]float32, spec.Slots), reference: make([][]float32, spec.Slots)}, nil
 }
 
 type scene struct {
 	n               *net
 	spec            orchestrate.SceneSpec
 	rows, reference [][]float32
+	other           []float32
 	closed          atomic.Bool
 }
 
@@ -326,6 +336,8 @@ func (s *scene) Put(ctx context.Context, slot int, in orchestrate.Images, i int,
 		switch s.spec.Reference.ID {
 		case "blur":
 			reference[j] = .5
+		case "image":
+			reference[j] = s.other[j]
 		case "uniform":
 			reference[j] = float32(rng.Stream{Key: key}.Float64(uint64(j), 0))
 		}
