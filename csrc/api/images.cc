@@ -1,6 +1,7 @@
 // Decoding and preprocessing of a list of images on several threads.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -30,7 +31,13 @@ void check(const tx_preset& preset) {
     throw invalid("crop ", preset.crop_height, "x", preset.crop_width, ": want 1..", 1 << 14,
                   " or 0x0 for none");
   }
+  if (preset.interpolation != TX_BILINEAR && preset.interpolation != TX_BICUBIC) {
+    throw invalid("interpolation ", preset.interpolation, ": want TX_BILINEAR or TX_BICUBIC");
+  }
   for (int c = 0; c < preset.channels; ++c) {
+    if (!std::isfinite(preset.mean[c])) {
+      throw invalid("mean[", c, "] is ", preset.mean[c], ": want a finite number");
+    }
     if (!(preset.std[c] > 0)) throw invalid("std[", c, "] is ", preset.std[c], ": want a number above 0");
   }
 }
@@ -119,12 +126,12 @@ tx_status* tx_images_decode(int64_t count, const void* const* bytes, const size_
     float* value_data = values != nullptr ? value_rows.data_ptr<float>() : nullptr;
     uint8_t* pixel_data = pixels != nullptr ? pixel_rows.data_ptr<uint8_t>() : nullptr;
     const int64_t each = channels * height * width;
-    std::atomic<bool> sizes_differ{false};
+    std::vector<std::pair<int64_t, int64_t>> came_out(static_cast<size_t>(count), {height, width});
     in_parallel(count, threads, [&, height = height, width = width](int64_t i) {
       try {
         const Image image = decode_one(i);
         if (image.height != height || image.width != width) {
-          sizes_differ = true;
+          came_out[static_cast<size_t>(i)] = {image.height, image.width};
           return;
         }
         if (value_data != nullptr) normalise(image, *preset, value_data + i * each);
@@ -133,8 +140,11 @@ tx_status* tx_images_decode(int64_t count, const void* const* bytes, const size_
         messages[static_cast<size_t>(i)] = message_of_current_exception();
       }
     });
-    if (sizes_differ) {
-      throw invalid("the images come out in several sizes: want a preset that crops to one size or squashes");
+    for (int64_t i = 0; i < count; ++i) {
+      const auto [rows, columns] = came_out[static_cast<size_t>(i)];
+      if (rows == height && columns == width) continue;
+      throw invalid("image ", i, " comes out as ", columns, "x", rows, " pixels, those before it as ", width,
+                    "x", height, ": want a preset that crops to one size or squashes");
     }
     nlohmann::json list = nlohmann::json::array();
     for (const std::string& message : messages) {

@@ -1,4 +1,5 @@
-// PNG by libpng: 8 bits, alpha dropped, no gamma.
+// PNG by libpng: 8 bits, alpha dropped, no gamma. Of 16 bits the upper 8 are
+// kept, as Pillow does, but grey without alpha is clipped at 255 (its I;16 to L).
 #include <png.h>
 
 #include <csetjmp>
@@ -18,6 +19,7 @@ struct Reader {
   const uint8_t* bytes;
   size_t left;
   char message[160] = "out of memory";
+  bool clipped = false;  // two-byte samples, to be clipped
   Image image;
   std::vector<png_bytep> rows;
 
@@ -51,7 +53,9 @@ bool read_header(Reader& reader) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
   png_set_read_fn(reader.png, &reader, on_read);
   png_read_info(reader.png, reader.info);
-  png_set_strip_16(reader.png);
+  reader.clipped = png_get_color_type(reader.png, reader.info) == PNG_COLOR_TYPE_GRAY &&
+                   png_get_bit_depth(reader.png, reader.info) == 16;
+  if (!reader.clipped) png_set_strip_16(reader.png);
   png_set_palette_to_rgb(reader.png);
   png_set_expand_gray_1_2_4_to_8(reader.png);
   png_set_strip_alpha(reader.png);
@@ -79,13 +83,18 @@ Image decode_png(const uint8_t* bytes, size_t size) {
     throw invalid("PNG: ", width, "x", height, " pixels: want at most ", kMaxPixels);
   }
   if (channels != 1 && channels != 3) throw invalid("PNG: ", channels, " channels: want grey or colour");
-  if (png_get_rowbytes(reader.png, reader.info) != static_cast<size_t>(width * channels)) {
+  const int64_t stride = width * channels * (reader.clipped ? 2 : 1);
+  if (png_get_rowbytes(reader.png, reader.info) != static_cast<size_t>(stride)) {
     throw invalid("PNG: rows of an unexpected size");
   }
-  reader.image =
-      Image{height, width, channels, std::vector<uint8_t>(static_cast<size_t>(height * width * channels))};
-  for (int64_t y = 0; y < height; ++y) reader.rows.push_back(reader.image.row(y));
+  reader.image = Image{height, width, channels, std::vector<uint8_t>(static_cast<size_t>(height * stride))};
+  std::vector<uint8_t>& pixels = reader.image.pixels;
+  for (int64_t y = 0; y < height; ++y) reader.rows.push_back(pixels.data() + y * stride);
   if (!read_rows(reader)) throw invalid("PNG: ", reader.message);
+  if (reader.clipped) {
+    for (size_t i = 0; i < pixels.size() / 2; ++i) pixels[i] = pixels[2 * i] != 0 ? 255 : pixels[2 * i + 1];
+    pixels.resize(pixels.size() / 2);
+  }
   return std::move(reader.image);
 }
 
