@@ -48,7 +48,8 @@ uint32_t tx_abi(void);
 
 /* To be called once before anything else, from any thread: compares the
  * libtorch that was loaded with the one this library was built for, quietens
- * libtorch's warnings, and loads the CUDA half of libtorch where it is there. */
+ * libtorch's warnings, loads the CUDA half of libtorch where it is there, and
+ * tells malloc to keep what is freed (tx_device_trim gives it back). */
 tx_status* tx_start(void);
 
 /* JSON object: torch (version), torchBuilt, cpu (capability), threads,

@@ -124,13 +124,7 @@ func (b *bench) weightsFile(info orchestrate.NetInfo) (string, error) {
 		if p.Optional {
 			continue
 		}
-		values := fill.Tensor(p.Name, p.Shape, p.Buffer)
-		data := make([]byte, 0, 4*len(values))
-		for _, v := range values {
-			u := math.Float32bits(v)
-			data = append(data, byte(u), byte(u>>8), byte(u>>16), byte(u>>24))
-		}
-		state[p.Name] = weights.Tensor{DType: "f32", Shape: p.Shape, Data: data}
+		state[p.Name] = fill.Weights(p.Name, p.Shape, p.Buffer)
 	}
 	return path, weights.WriteSafetensors(path, state, nil)
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/assay-xai/assay/dataset"
 	"github.com/assay-xai/assay/internal/usage"
@@ -21,6 +22,9 @@ import (
 type Backend struct {
 	d       *torchx.Device
 	threads int // for decoding
+
+	probe      sync.Once // of bf16 on the CPU
+	probeError error
 }
 
 var _ orchestrate.Backend = (*Backend)(nil)
@@ -36,7 +40,7 @@ func Open(name string, threads int) (orchestrate.Backend, error) {
 	}
 	if name == "" {
 		if d, err := torchx.Open("cuda:0", threads); err == nil {
-			return &Backend{d, threads}, nil
+			return &Backend{d: d, threads: threads}, nil
 		}
 		name = "cpu"
 	}
@@ -44,7 +48,7 @@ func Open(name string, threads int) (orchestrate.Backend, error) {
 	if err != nil {
 		return nil, mark(err)
 	}
-	return &Backend{d, threads}, nil
+	return &Backend{d: d, threads: threads}, nil
 }
 
 // mark makes errors about what was asked for errors of usage.
@@ -123,6 +127,9 @@ func (b *Backend) OpenNet(ctx context.Context, spec orchestrate.NetSpec, state m
 	precision, err := torchx.ParsePrecision(spec.Precision)
 	if err != nil {
 		return nil, mark(err)
+	}
+	if err := b.makeBF16Safe(ctx, precision); err != nil {
+		return nil, err
 	}
 	n, err := b.d.NewNet(ctx, torchx.NetSpec{Net: spec.Net, Classes: spec.Classes, Features: spec.Features})
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,7 +50,7 @@ func open(t *testing.T, b orchestrate.Backend, net, path string) orchestrate.Net
 	if path == "" {
 		for _, p := range info.Parameters {
 			if !p.Optional {
-				state[p.Name] = floats(p.Shape, fill.Tensor(p.Name, p.Shape, p.Buffer))
+				state[p.Name] = fill.Weights(p.Name, p.Shape, p.Buffer)
 			}
 		}
 	} else {
@@ -64,15 +63,6 @@ func open(t *testing.T, b orchestrate.Backend, net, path string) orchestrate.Net
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Close()) })
 	return n
-}
-
-func floats(shape []int64, values []float32) weights.Tensor {
-	data := make([]byte, 0, 4*len(values))
-	for _, v := range values {
-		bits := math.Float32bits(v)
-		data = append(data, byte(bits), byte(bits>>8), byte(bits>>16), byte(bits>>24))
-	}
-	return weights.Tensor{DType: "f32", Shape: shape, Data: data}
 }
 
 func preset(t *testing.T, id string) dataset.Preset {

@@ -26,9 +26,12 @@
 package fill
 
 import (
+	"encoding/binary"
 	"hash/fnv"
 	"math"
 	"strings"
+
+	"github.com/assay-xai/assay/weights"
 )
 
 // Tensor returns a parameter's values, row-major. name and shape as the net
@@ -44,6 +47,16 @@ func Tensor(name string, shape []int64, buffer bool) []float32 {
 		scale, offset = 0.25, 1
 	}
 	return values(name, elements(shape), scale, offset)
+}
+
+// Weights is Tensor as an entry of a state dict.
+func Weights(name string, shape []int64, buffer bool) weights.Tensor {
+	values := Tensor(name, shape, buffer)
+	data := make([]byte, 0, 4*len(values))
+	for _, v := range values {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+	}
+	return weights.Tensor{DType: "f32", Shape: shape, Data: data}
 }
 
 // Input returns a batch of inputs; shape [N,C,H,W] or [N,F].
