@@ -2,11 +2,16 @@ package orchestrate
 
 import (
 	"context"
+	"errors"
 
 	"github.com/assay-xai/assay/dataset"
 	"github.com/assay-xai/assay/trace"
 	"github.com/assay-xai/assay/weights"
 )
+
+// ErrOutOfMemory is what errors.Is finds in a backend's error where a smaller
+// batch may do.
+var ErrOutOfMemory = errors.New("out of memory")
 
 // Backend is what studies need of the device side. internal/device satisfies
 // it with torchx; tests use fakes. Calls are safe from any goroutine.

@@ -114,6 +114,8 @@ type run struct {
 	event   Event
 	failure error // of the writer
 	stop    context.CancelFunc
+	// warning is what every record from now on says, "" for nothing.
+	warning string
 }
 
 func (r *run) all(ctx context.Context) (outcome Outcome, err error) {
@@ -230,12 +232,7 @@ func (r *run) settle(ctx context.Context) error {
 
 // work runs the units that have no record yet.
 func (r *run) work(ctx context.Context) error {
-	var todo []Unit
-	for _, u := range r.units {
-		if !r.known[u.ID] {
-			todo = append(todo, u)
-		}
-	}
+	todo := r.todo()
 	r.event.Kind, r.event.Stage = Step, StageRun
 	r.event.Done, r.event.Total = r.event.Before, len(r.known)
 	r.job.Progress(r.event)
@@ -249,7 +246,14 @@ func (r *run) work(ctx context.Context) error {
 	parent := ctx
 	ctx, r.stop = context.WithCancel(parent)
 	defer r.stop()
-	err = r.Study.Run(ctx, &Session{Resolved: r.Resolved, views: v}, todo, r.emit)
+	session := &Session{Resolved: r.Resolved, views: v, batch: r.Resolved.Batch()}
+	err = r.Study.Run(ctx, session, todo, r.emit)
+	// What ran out of memory starts again at half the batch and says so.
+	for errors.Is(err, ErrOutOfMemory) && session.batch > 1 && ctx.Err() == nil {
+		r.warn(fmt.Sprintf("out of memory at batch %d: run at batch %d", session.batch, session.batch/2))
+		session.batch /= 2
+		err = r.Study.Run(ctx, session, r.todo(), r.emit)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failure != nil {
@@ -267,6 +271,27 @@ func (r *run) work(ctx context.Context) error {
 	return nil
 }
 
+// todo returns the units that have no record yet.
+func (r *run) todo() []Unit {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var todo []Unit
+	for _, u := range r.units {
+		if !r.known[u.ID] {
+			todo = append(todo, u)
+		}
+	}
+	return todo
+}
+
+// warn tells the user, and every record from now on.
+func (r *run) warn(message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.warning = message
+	r.job.Progress(Event{Kind: Warning, Message: message})
+}
+
 // emit keeps records. What cannot be kept ends the run.
 func (r *run) emit(records ...record.Record) error {
 	r.mu.Lock()
@@ -282,6 +307,9 @@ func (r *run) emit(records ...record.Record) error {
 		}
 		if rec.Error == "" && !rec.Finite() {
 			records[i] = record.Failure(rec, notFinite)
+		}
+		if r.warning != "" {
+			records[i].Warnings = append(records[i].Warnings, r.warning)
 		}
 	}
 	if err := r.writer.Append(records...); err != nil {

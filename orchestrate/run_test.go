@@ -295,6 +295,29 @@ func TestDeviceErrorEndsTheRun(t *testing.T) {
 	require.Equal(t, w.records("whole"), w.records("out"))
 }
 
+// A run that runs out of memory goes on at half the batch, says so in every
+// record from then on, and finds the same (this fake's rows do not depend on
+// their batch).
+func TestOutOfMemoryHalvesTheBatch(t *testing.T) {
+	w := newWorld(t, 4)
+	p := w.plan("trace", searchGrid)
+	p.Batch = 8
+	_, err := w.run(p, "whole")
+	require.NoError(t, err)
+	w.backend.Memory = 3
+	_, err = w.run(p, "small")
+	require.NoError(t, err)
+	want := w.records("whole")
+	got := w.records("small")
+	require.Len(t, got, len(want))
+	for id, r := range got {
+		require.Contains(t, r.Warnings[len(r.Warnings)-1], "out of memory at batch 4: run at batch 2")
+		r.Warnings = want[id].Warnings
+		require.Equal(t, want[id], r)
+	}
+	w.closed()
+}
+
 func TestTwoRunsInOneFolder(t *testing.T) {
 	w := newWorld(t, 2)
 	other, err := record.Open(mkdir(t, w.path("out"))+"/"+record.FileName, nil)

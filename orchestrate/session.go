@@ -13,9 +13,14 @@ import (
 type Session struct {
 	*Resolved
 	views *views
+	// batch is the plan's, or less after memory ran out.
+	batch int
 }
 
-// Batch is the number of rows of every forward.
+// Batch is the number of rows of every forward from now on.
+func (s *Session) Batch() int { return s.batch }
+
+// Batch is the number of rows of every forward that the plan asks for.
 func (r *Resolved) Batch() int { return int(r.Plan.Batch) }
 
 // OpenNet loads a net of the plan; the caller closes it.

@@ -51,8 +51,12 @@ func Open(name string, threads int) (orchestrate.Backend, error) {
 	return &Backend{d: d, threads: threads}, nil
 }
 
-// mark makes errors about what was asked for errors of usage.
+// mark makes errors about what was asked for errors of usage, and those that a
+// smaller batch may mend findable.
 func mark(err error) error {
+	if torchx.IsOutOfMemory(err) {
+		return fmt.Errorf("%w: %w", orchestrate.ErrOutOfMemory, err)
+	}
 	if errors.Is(err, torchx.ErrInvalid) || errors.Is(err, torchx.ErrNotFound) || errors.Is(err, torchx.ErrUnsupported) {
 		return usage.Mark(err)
 	}
@@ -191,7 +195,7 @@ func (n *net) Predict(ctx context.Context, images orchestrate.Images, k, batch i
 	}
 	logits, err := n.n.Forward(ctx, in.values, batch)
 	if err != nil {
-		return nil, fmt.Errorf("predicting with %s: %w", n.info.Net, err)
+		return nil, fmt.Errorf("predicting with %s: %w", n.info.Net, mark(err))
 	}
 	defer logits.Close()
 	classes := n.info.Classes

@@ -120,6 +120,3 @@ func (s *scene) ScoreRows(ctx context.Context, rows []trace.Row) ([]trace.Score,
 
 // Close frees the scene.
 func (s *scene) Close() error { return errors.Join(s.s.Close(), s.other.Close()) }
-
-// IsOutOfMemory reports whether a smaller batch may do.
-func IsOutOfMemory(err error) bool { return errors.Is(err, torchx.ErrOutOfMemory) }

@@ -31,6 +31,8 @@ type Backend struct {
 	// Fail, if set, is asked before every batch of states; its error is the
 	// device's.
 	Fail func(call int64) error
+	// Memory is the largest batch that fits; 0 is no limit.
+	Memory int
 
 	calls atomic.Int64
 	// Open counts what was opened and not closed.
@@ -347,6 +349,9 @@ func (s *scene) Put(ctx context.Context, slot int, in orchestrate.Images, i int,
 }
 
 func (s *scene) ScoreRows(ctx context.Context, rows []trace.Row) ([]trace.Score, error) {
+	if s.n.b.Memory > 0 && s.spec.Batch > s.n.b.Memory {
+		return nil, fmt.Errorf("batch %d: %w", s.spec.Batch, orchestrate.ErrOutOfMemory)
+	}
 	if s.n.b.Fail != nil {
 		if err := s.n.b.Fail(s.n.b.calls.Add(1)); err != nil {
 			return nil, err
