@@ -2,6 +2,7 @@ package device_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -135,6 +136,65 @@ func TestCIFARResNetsOnTheirTestSet(t *testing.T) {
 		n := open(t, b, c.net, sharedFile(t, filepath.Join("weights", c.file)))
 		right, all := accuracy(t, b, n, set, preset(t, "cifar10"), 64)
 		require.Equal(t, [2]int{c.right, 10000}, [2]int{right, all}, c.net)
+	}
+}
+
+// Probabilities within 1e-4 of PyTorch's with Pillow (scripts/golden_real.py):
+// decoding, preprocessing and the net together.
+func TestProbabilitiesAgainstPyTorch(t *testing.T) {
+	ctx := context.Background()
+	text, err := os.ReadFile("testdata/real.json")
+	require.NoError(t, err)
+	var golden struct {
+		Cases []struct {
+			Net, Preset string
+			Rows        []struct {
+				Image         string
+				Classes       []int
+				Probabilities []float64
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &golden))
+	require.Len(t, golden.Cases, 2)
+	b := backend(t)
+	for _, c := range golden.Cases {
+		t.Run(c.Net, func(t *testing.T) {
+			require.Len(t, c.Rows, 20)
+			data, weightsFile := sharedFile(t, "imagenet-val-100"), ""
+			if c.Net == "efficientnet-lite0" {
+				weightsFile = liteWeights(t)
+			} else {
+				data, weightsFile = sharedFile(t, "cifar10.tgz"), sharedFile(t, "weights/resnet20-12fca82f.th")
+			}
+			set, err := dataset.Open(ctx, data, dataset.Options{})
+			require.NoError(t, err)
+			defer set.Close()
+			index := map[string]int{}
+			for i, item := range set.Items() {
+				index[item.ID] = i
+			}
+			var files [][]byte
+			for _, row := range c.Rows {
+				i, there := index[row.Image]
+				require.True(t, there, row.Image)
+				file, err := set.Read(ctx, i)
+				require.NoError(t, err)
+				files = append(files, file)
+			}
+			images, failed, err := b.Images(ctx, files, preset(t, c.Preset), false)
+			require.NoError(t, err)
+			require.NoError(t, errors.Join(failed...))
+			defer images.Close()
+			predictions, err := open(t, b, c.Net, weightsFile).Predict(ctx, images, 5, 8)
+			require.NoError(t, err)
+			for i, row := range c.Rows {
+				require.Equal(t, row.Classes[0], predictions[i].Classes[0], row.Image)
+				for k, p := range row.Probabilities {
+					require.InDelta(t, p, predictions[i].Probabilities[k], 1e-4, row.Image)
+				}
+			}
+		})
 	}
 }
 
