@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"html/template"
 	"slices"
-	"sort"
-	"strings"
 )
 
 //go:embed assets
@@ -50,7 +48,8 @@ type page struct {
 	MoreFailures        int
 	Warnings            []warning
 	Notes               []string
-	Settings, Env       []fact
+	Settings            []fact
+	Env, MoreEnv        []fact
 	Plan                string
 	Empty               bool
 
@@ -112,7 +111,8 @@ func (r *run) page(ctx context.Context) (*page, error) {
 		p.Facts = append(p.Facts, fact{"failed", grouped(int64(n)), "listed below"})
 	}
 	p.Summary = r.summaryPage(p.Trace == nil && p.Eval == nil)
-	p.Settings, p.Env = r.settings(), r.environment()
+	p.Settings = r.settings()
+	p.Env, p.MoreEnv = r.environment()
 	p.Notes = r.notes
 	return p, nil
 }
@@ -174,44 +174,6 @@ func (r *run) settings() []fact {
 	for _, k := range names {
 		out = append(out, fact{Name: factName(k), Value: r.common[k]})
 	}
-	return out
-}
-
-// environment lists what env.json says, nested names joined by dots.
-func (r *run) environment() []fact {
-	var out []fact
-	var walk func(prefix string, v any)
-	walk = func(prefix string, v any) {
-		if m, ok := v.(map[string]any); ok {
-			keys := make([]string, 0, len(m))
-			for k := range m {
-				keys = append(keys, k)
-			}
-			sort.Strings(keys)
-			for _, k := range keys {
-				name := k
-				if prefix != "" && prefix != "runtime" {
-					name = prefix + "." + k
-				}
-				walk(name, m[k])
-			}
-			return
-		}
-		if text := plain(v); text != "" {
-			out = append(out, fact{Name: prefix, Value: text})
-		}
-	}
-	walk("", map[string]any(r.env))
-	first := []string{"device", "gpu", "cpu", "libtorch", "torch", "threads", "precision"}
-	rank := func(f fact) int {
-		for i, name := range first {
-			if strings.EqualFold(f.Name, name) {
-				return i
-			}
-		}
-		return len(first)
-	}
-	slices.SortStableFunc(out, func(a, b fact) int { return cmp.Compare(rank(a), rank(b)) })
 	return out
 }
 

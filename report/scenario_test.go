@@ -354,3 +354,43 @@ func TestPlots(t *testing.T) {
 		require.NotZero(t, info.Size())
 	}
 }
+
+func TestClassNamesOfTheRun(t *testing.T) {
+	f := newFakeRun(t)
+	f.file("classes.json", `["zebra","quagga"]`)
+	f.add(fakeRecord("a", "a.png", 7, 1, fakeTrace("a", 7, .5, .5, .2, .9, 0)))
+	card := parse(t, f.write(Options{})).one(t, "#image-1")
+	require.Contains(t, card.text, "tracked class quagga")
+	require.Contains(t, card.text, "label class 7")
+}
+
+func TestEnvironment(t *testing.T) {
+	f := newFakeRun(t)
+	f.add(fakeRecord("a", "a.png", 7, 1, fakeTrace("a", 7, .5, .5, .2, .9, 0)))
+	f.file("env.json", `{"assay":"0.1.0","modules":{"example.org/a":"v1"},"runtime":{"device":"cpu","threads":2,"memoryTotal":2147483648,"cuda":{"devices":[]}}}`)
+	page := parse(t, f.write(Options{}))
+	var names, values []string
+	for _, list := range page.one(t, "#run").all("dl.pairs")[1:] {
+		for _, n := range list.all("dt") {
+			names = append(names, n.text)
+		}
+		for _, n := range list.all("dd") {
+			values = append(values, n.text)
+		}
+	}
+	require.Equal(t, []string{"device", "threads", "memoryTotal", "assay", "modules.example.org/a"}, names)
+	require.Equal(t, []string{"cpu", "2", "2.0 GiB", "0.1.0", "v1"}, values)
+}
+
+// A pixel-level trajectory: the curve is drawn with fewer points, the page
+// stays small.
+func TestManyPatches(t *testing.T) {
+	f := newFakeRun(t)
+	f.picture("a.png", photograph(t, "coffee.png", 224))
+	f.add(fakeRecord("a", "a.png", 7, 1, fakeTrace("a", 112, .5, .5, .2, .9, 0)))
+	text := f.write(Options{})
+	require.Less(t, len(text), 600_000)
+	xs, _ := parse(t, text).one(t, "figure.curves").one(t, "svg.plot").curve(t, "le")
+	require.Len(t, xs, maxCurvePoints)
+	require.InDelta(t, 1, xs[len(xs)-1], plotPrecision)
+}
