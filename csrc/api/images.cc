@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -71,7 +72,11 @@ void in_parallel(int64_t count, int32_t threads, const Work& work) {
     for (int64_t i = next++; i < count; i = next++) work(i);
   };
   std::vector<std::jthread> helpers;
-  for (int64_t t = 1; t < std::min<int64_t>(threads, count); ++t) helpers.emplace_back(run);
+  try {
+    for (int64_t t = 1; t < std::min<int64_t>(threads, count); ++t) helpers.emplace_back(run);
+  } catch (const std::system_error&) {
+    // The system gives no more threads: those that are there do the work.
+  }
   run();
 }
 
