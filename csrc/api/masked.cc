@@ -1,4 +1,6 @@
 // Scenes, references and the masked forward.
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -1,6 +1,8 @@
 // Nets at the boundary: built, described, loaded, prepared, run.
 #include "api/net.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>

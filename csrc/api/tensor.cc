@@ -1,4 +1,6 @@
 // Tensors at the boundary: made from host memory, described, read, freed.
+#include <ATen/core/grad_mode.h>
+
 #include <cstdlib>
 #include <cstring>
 
