@@ -11,7 +11,7 @@ export LIBTORCH
 
 SETUP := scripts/setup.sh
 
-.PHONY: help demo test build setup lib bench install lint fmt clean
+.PHONY: help demo test build lib bench install lint fmt clean
 .DEFAULT_GOAL := help
 
 help: ## what there is to make
@@ -24,21 +24,24 @@ demo: build ## a search on a trained network and three photographs: build/demo/r
 test: ## everything is right: tests of Go and of C++
 	@$(SETUP) test
 	@$(MAKE) --no-print-directory program
+	@cmake --build $(BUILD) -j $(JOBS)
 	@scripts/test.sh
 
 build: setup program ## build/assay, which runs from any folder
 
-.PHONY: program native
+.PHONY: setup program native configure
 setup: ## the tools, libtorch and weights (found or downloaded)
 	@$(SETUP)
 
 lib: setup native ## the C++ side alone: build/lib (LIBTORCH=/path chooses another libtorch)
 
-# build/libtorch is setup.sh's choice. Its messages are shown only where they matter.
-native:
+# build/libtorch is setup.sh's choice. CMake's messages are shown only where they matter.
+configure:
 	@LIBTORCH= cmake -S . -B $(BUILD) -G Ninja -DLIBTORCH="$$(readlink -f $(BUILD)/libtorch)" $(CMAKE_FLAGS) \
 	  >$(BUILD)/cmake.log 2>&1 || { cat $(BUILD)/cmake.log >&2; exit 1; }
-	@cmake --build $(BUILD) -j $(JOBS)
+
+native: configure
+	@cmake --build $(BUILD) -j $(JOBS) --target torchx cgotorch
 
 program: native
 	go build -o $(BUILD)/assay ./cmd/assay
