@@ -159,7 +159,7 @@ func (r *run) result(rec *record.Record, e *entry, v *view, id string) (result, 
 	if n := len(t.History); n > 0 && t.History[n-1].Iteration > 0 && t.Accepted > 0 {
 		res.AcceptedFraction = percent(float64(t.Accepted)/float64(t.History[n-1].Iteration), 0)
 	}
-	if t.Last != nil && *t.Last != t.Value {
+	if t.Last != nil && value(*t.Last) != value(t.Value) {
 		res.Last = value(*t.Last)
 	}
 	r.predictions(rec, &res)

@@ -80,7 +80,8 @@ func (r *run) writePlot(g *group, s statistics, path, kind string) error {
 	p.Title.Text = g.label
 	p.X.Label.Text, p.Y.Label.Text = "fraction deleted", "mean probability of the tracked class"
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, 1, 0, 1
-	p.Legend.Top = true
+	p.Legend.Top, p.Legend.XOffs, p.Legend.YOffs = true, -vg.Points(8), -vg.Points(8)
+	p.Title.Padding = vg.Points(8)
 	p.Add(plotter.NewGrid())
 	xs := fractions(s.points, g.features)
 	for _, c := range []struct {
