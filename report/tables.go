@@ -45,7 +45,7 @@ func (r *run) groupTable(groups []*group, stats []statistics) *groupTable {
 	if len(r.varying) == 0 {
 		t.Header = append(t.Header, column{Name: "net"})
 	}
-	for _, c := range []column{
+	t.Header = append(t.Header, []column{
 		{"images", "images with a result", true},
 		{"value", "mean of the objective over images; the search maximises it", true},
 		{"95 % bounds", "bounds of the mean: percentiles of a bootstrap over images", true},
@@ -57,9 +57,7 @@ func (r *run) groupTable(groups []*group, stats []statistics) *groupTable {
 		{"evaluations", "states that a plain search would score, all images", true},
 		{"forwards", "states that the network really scored, all images", true},
 		{"time", "of all searches", true},
-	} {
-		t.Header = append(t.Header, c)
-	}
+	}...)
 	lo, hi := 0.0, 0.0
 	for _, s := range stats {
 		lo, hi = min(lo, s.point.Lo), max(hi, s.point.Hi)
