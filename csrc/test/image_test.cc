@@ -12,7 +12,6 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "image/passes.h"
 #include "test/sha256.h"
 #include "torchx.h"
 
