@@ -1,4 +1,6 @@
 // Decoding and preprocessing of a list of images on several threads.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -64,6 +66,19 @@ void normalise(const Image& image, const tx_preset& preset, float* to) {
   }
 }
 
+// A tensor of zeros on pages of its own, which go back to the system with it.
+// Decoded images come and go beside the activations of a running net; in one
+// heap with them, which keeps what is freed (tx_start), they leave holes and
+// memory grows with the number of images.
+at::Tensor zeros_on_pages(at::IntArrayRef shape, at::ScalarType type) {
+  const size_t size = static_cast<size_t>(c10::multiply_integers(shape)) * at::elementSize(type);
+  if (size == 0) return at::zeros(shape, type);
+  void* pages = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  return at::from_blob(
+      pages, shape, [size](void* p) { munmap(p, size); }, type);
+}
+
 // Calls work(i) for i of 0..count-1 on several threads; work must not throw.
 template <typename Work>
 void in_parallel(int64_t count, int32_t threads, const Work& work) {
@@ -126,8 +141,8 @@ tx_status* tx_images_decode(int64_t count, const void* const* bytes, const size_
     const auto [height, width] = size.value_or(std::pair<int64_t, int64_t>{1, 1});
     const int64_t channels = preset->channels;
     at::Tensor value_rows, pixel_rows;
-    if (values != nullptr) value_rows = at::zeros({count, channels, height, width}, at::kFloat);
-    if (pixels != nullptr) pixel_rows = at::zeros({count, height, width, channels}, at::kByte);
+    if (values != nullptr) value_rows = zeros_on_pages({count, channels, height, width}, at::kFloat);
+    if (pixels != nullptr) pixel_rows = zeros_on_pages({count, height, width, channels}, at::kByte);
     float* value_data = values != nullptr ? value_rows.data_ptr<float>() : nullptr;
     uint8_t* pixel_data = pixels != nullptr ? pixel_rows.data_ptr<uint8_t>() : nullptr;
     const int64_t each = channels * height * width;
