@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/assay-xai/assay/internal/record"
+	"github.com/assay-xai/assay/trace"
 )
 
 // card shows one image with all its results.
@@ -196,7 +197,7 @@ func (r *run) predictions(rec *record.Record, res *result) {
 
 // bars show the order of the columns of a table, most relevant first.
 func (r *run) bars(rec *record.Record, res *result) {
-	psi := relevance(rec.Trajectory, r.opt.Alpha)
+	psi := trace.Heat(rec.Trajectory, r.opt.Alpha)
 	t := len(rec.Trajectory)
 	for i := t - 1; i >= max(0, t-maxBars); i-- {
 		f := rec.Trajectory[i]

@@ -20,17 +20,6 @@ func ranks(trajectory []int) []int {
 	return out
 }
 
-// relevance is psi = (rank/t)^alpha by feature: (1/t)^alpha for the least, 1
-// for the most relevant (TRACE, section 5.4, "heat maps").
-func relevance(trajectory []int, alpha float64) []float64 {
-	t := float64(len(trajectory))
-	out := make([]float64, len(trajectory))
-	for f, rank := range ranks(trajectory) {
-		out[f] = math.Pow(float64(rank)/t, alpha)
-	}
-	return out
-}
-
 // heatMap paints psi by patch over h x w pixels.
 func heatMap(psi []float64, patches []int32, h, w int) image.Image {
 	palette := make(color.Palette, 256)

@@ -19,16 +19,16 @@ import (
 func TestRelevance(t *testing.T) {
 	tau := []int{2, 0, 3, 1}
 	require.Equal(t, []int{2, 4, 1, 3}, ranks(tau))
-	require.Equal(t, []float64{.25, 1, .0625, .5625}, relevance(tau, 2))
-	require.Equal(t, []float64{.5, 1, .25, .75}, relevance(tau, 1))
-	require.InDeltaSlice(t, []float64{.125, 1, .015625, .421875}, relevance(tau, 3), 1e-15)
+	require.Equal(t, []float64{.25, 1, .0625, .5625}, trace.Heat(tau, 2))
+	require.Equal(t, []float64{.5, 1, .25, .75}, trace.Heat(tau, 1))
+	require.InDeltaSlice(t, []float64{.125, 1, .015625, .421875}, trace.Heat(tau, 3), 1e-15)
 }
 
 // A 5 x 4 image of 2 x 2 patches: the last row of patches takes the odd row.
 func TestHeatMapPaintsPatches(t *testing.T) {
 	patches, err := trace.PatchMap(2, 5, 4)
 	require.NoError(t, err)
-	img := heatMap(relevance([]int{2, 0, 3, 1}, 2), patches, 5, 4)
+	img := heatMap(trace.Heat([]int{2, 0, 3, 1}, 2), patches, 5, 4)
 	require.Equal(t, image.Rect(0, 0, 4, 5), img.Bounds())
 	at := func(psi float64) color.NRGBA { return heatColor(math.Round(psi*255) / 255) }
 	want := map[image.Point]float64{
@@ -139,7 +139,7 @@ func TestHeatMapIsAPermutationOfRanks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		edge := rapid.SampledFrom([]int{2, 4, 7, 8}).Draw(t, "edge")
 		tau := rapid.Permutation(identity(edge*edge)).Draw(t, "trajectory")
-		psi := relevance(tau, rapid.Float64Range(.1, 5).Draw(t, "alpha"))
+		psi := trace.Heat(tau, rapid.Float64Range(.1, 5).Draw(t, "alpha"))
 		for i := 1; i < len(tau); i++ {
 			if psi[tau[i-1]] >= psi[tau[i]] {
 				t.Fatalf("position %d: relevance falls from %v to %v", i, psi[tau[i-1]], psi[tau[i]])

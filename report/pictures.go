@@ -26,7 +26,7 @@ func (r *run) pictures(rec *record.Record, res *result) error {
 		res.View, res.Edge = nil, 0
 		return nil
 	}
-	psi := relevance(t.Trajectory, r.opt.Alpha)
+	psi := trace.Heat(t.Trajectory, r.opt.Alpha)
 	if res.Heat, err = pngURL(heatMap(psi, patches, res.H, res.W)); err != nil {
 		return err
 	}
