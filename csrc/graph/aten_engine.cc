@@ -70,10 +70,15 @@ class AtenEngine final : public Engine {
     at::Tensor x = values[static_cast<size_t>(step.inputs[0])];
     at::Tensor residual;
     if (step.residual >= 0) residual = values[static_cast<size_t>(step.residual)];
-    // On the CPU a linear layer is a convolution of one pixel, which libtorch
+    // On the CPU a linear layer is a convolution of single pixels, which libtorch
     // computes row by row, so that a row does not depend on its place.
     const bool product = linear && device_.is_cuda();
-    if (linear && !product) x = x.unsqueeze(2).unsqueeze(3);
+    Shape outputs;  // of a linear layer
+    if (linear) {
+      outputs = x.sizes().vec();
+      outputs.back() = weight.size(0);
+    }
+    if (linear && !product) x = x.reshape({-1, x.size(-1), 1, 1});
     std::array<int64_t, 2> padding = {a.padding[0], a.padding[1]};
     if (a.padding[2] != padding[0] || a.padding[3] != padding[1]) {
       x = at::constant_pad_nd(x, {a.padding[1], a.padding[3], a.padding[0], a.padding[2]});
@@ -88,19 +93,17 @@ class AtenEngine final : public Engine {
     }
     at::Tensor y = product ? at::linear(x, weight.flatten(1), bias)
                            : at::conv2d(x, weight, bias, a.stride, padding, a.dilation, a.groups);
-    if (linear && !product) y = y.flatten(1);
+    if (linear && !product) y = y.reshape(outputs);
     if (residual.defined()) y.add_(residual);
-    if (step.activation == Activation::kRelu) at::relu_(y);
-    if (step.activation == Activation::kRelu6) at::hardtanh_(y, 0, 6);
-    return y;
+    return activated(step.activation, y);
   }
 
   // cuDNN fuses convolution, bias, addition and ReLU for f32 and f16; a
   // depthwise convolution is faster in libtorch's own kernel.
   bool fused(const Step& step) const {
     return device_.is_cuda() && at::globalContext().userEnabledCuDNN() && step.op->kind == OpKind::kConv2d &&
-           step.activation == Activation::kRelu && step.op->attributes.groups == 1 &&
-           (dtype_ == at::kFloat || dtype_ == at::kHalf);
+           step.activation != nullptr && step.activation->kind == OpKind::kRelu &&
+           step.op->attributes.groups == 1 && (dtype_ == at::kFloat || dtype_ == at::kHalf);
   }
 
   at::Tensor plain(const Step& step, const std::vector<at::Tensor>& values) const {
@@ -116,6 +119,13 @@ class AtenEngine final : public Engine {
 };
 
 }  // namespace
+
+at::Tensor activated(const Op* activation, at::Tensor y) {
+  if (activation == nullptr) return y;
+  if (activation->kind == OpKind::kRelu) return at::relu_(y);
+  if (activation->kind == OpKind::kRelu6) return at::hardtanh_(y, 0, 6);
+  return op_definition(activation->kind).forward(*activation, {y}, {});
+}
 
 std::unique_ptr<Engine> make_aten_engine(Plan plan, at::Device device, at::ScalarType dtype, bool tf32) {
   return std::make_unique<AtenEngine>(std::move(plan), device, dtype, tf32);

@@ -15,32 +15,79 @@ namespace assay {
 // Shape of one row (without the batch): [C,H,W] or [F].
 using Shape = std::vector<int64_t>;
 
+// In the order of the table of ops (ops.cc).
 enum class OpKind {
   kConv2d,
+  kConvTranspose2d,
+  kLinear,
+  kMatmul,
   kBatchNorm,
+  kLayerNorm,
+  kGroupNorm,
   kRelu,
   kRelu6,
+  kLeakyRelu,
+  kElu,
+  kGelu,
+  kSilu,
+  kSigmoid,
+  kTanh,
+  kHardswish,
+  kHardsigmoid,
+  kSoftmax,
+  kDropout,
   kMaxPool,
   kAvgPool,
   kAdaptiveAvgPool,
-  kFlatten,
-  kLinear,
+  kAdaptiveMaxPool,
+  kMean,
+  kUpsample,
   kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kAffine,
+  kChannelAffine,
+  kConcat,
+  kParameter,
+  kFlatten,
+  kReshape,
+  kPermute,
+  kSlice,
+  kPad,
   kShortcutA,
-  kDropout,
 };
 
-// What an op is told besides its inputs and parameters; each kind reads its own
-// fields (ops.h).
+// What an op is told besides its inputs and parameters; each kind reads the
+// fields that its definition names (ops.h), the others keep these values. Axes
+// count a row's dimensions from 0; the batch is not among them.
 struct Attributes {
+  int64_t channels = 0;                             // outputs of convolutions and linear layers
+  bool bias = true;                                 // ... and whether they add one
   std::array<int64_t, 2> kernel = {1, 1};           // height, width
   std::array<int64_t, 2> stride = {1, 1};           // height, width
   std::array<int64_t, 4> padding = {0, 0, 0, 0};    // top, left, bottom, right; zeros
   std::array<int64_t, 2> dilation = {1, 1};         // height, width
-  int64_t groups = 1;                               // conv2d
-  double epsilon = 1e-5;                            // batch norm
+  std::array<int64_t, 2> output_padding = {0, 0};   // transposed convolution: more rows, columns
+  int64_t groups = 1;                               // convolutions, group norm
+  bool ceil = false;                                // pooling: a last window may begin inside and end outside
+  bool count_padding = true;                        // average pooling: zeros of the padding count
+  double epsilon = 1e-5;                            // norms
+  int64_t dimensions = 1;                           // layer norm: how many last axes
+  double slope = 0.01;                              // leaky ReLU; ELU: alpha
+  bool approximate = false;                         // GELU: by tanh
   double probability = 0;                           // dropout, in training only
-  std::array<int64_t, 2> output = {1, 1};           // adaptive pooling: height, width
+  std::array<int64_t, 2> output = {1, 1};           // adaptive pooling, upsampling: height, width
+  bool bilinear = false;                            // upsampling: else nearest
+  bool align_corners = false;                       // bilinear upsampling
+  int64_t axis = 0;                                 // softmax, concat, slice
+  std::vector<int64_t> axes;                        // mean; permute: where each axis of the output comes from
+  bool keep = false;                                // mean: axes stay, with size 1
+  int64_t begin = 0, end = 0, step = 1;             // slice: [begin, end) by step
+  Shape shape;                                      // reshape, parameter: of one row
+  double factor = 1, shift = 0;                     // affine: factor x + shift
+  std::vector<double> factors, shifts;              // channel affine: one a channel
+  bool transpose = false;                           // matmul: the second factor's last two axes
   std::array<int64_t, 2> channel_padding = {0, 0};  // shortcut A: zero channels before, after
 };
 
@@ -51,9 +98,7 @@ struct Op {
   std::vector<int> inputs;  // value ids
   int output;               // value id
   Attributes attributes;
-  // Indices into Graph::parameters, in the order that the kind defines:
-  // conv2d and linear: weight[, bias]; batch norm: weight, bias, running_mean,
-  // running_var[, num_batches_tracked].
+  // Indices into Graph::parameters, in the order that the kind defines (ops.h).
   std::vector<int> parameters;
 };
 
@@ -66,8 +111,9 @@ struct ParameterInfo {
 
 // A value: the input (id 0) or what an op writes.
 struct Value {
-  Shape shape;   // of one row
-  int producer;  // index of the op, -1: the input
+  Shape shape;          // of one row
+  int producer;         // index of the op, -1: the input
+  bool batched = true;  // false: one row for all, made of parameters alone
 };
 
 // A name for a value besides the names of ops: a block, a stage.
@@ -100,21 +146,42 @@ class GraphBuilder {
     std::array<int64_t, 4> padding = {0, 0, 0, 0};  // top, left, bottom, right
     int64_t groups = 1;
     bool bias = false;
+    int64_t kernel_width = 0;  // 0: as high
   };
   int conv2d(const std::string& name, int x, const Conv& conv);
   int batch_norm(const std::string& name, int x, double epsilon = 1e-5);
+  int layer_norm(const std::string& name, int x, double epsilon = 1e-5);  // over the last axis
   int relu(const std::string& name, int x);
   int relu6(const std::string& name, int x);
-  int max_pool(const std::string& name, int x, int64_t kernel, int64_t stride, int64_t padding = 0);
-  int avg_pool(const std::string& name, int x, int64_t kernel, int64_t stride);
-  int adaptive_avg_pool(const std::string& name, int x);
+  // Any op that is told nothing: activations, add, sub, mul, div, flatten.
+  int simple(OpKind kind, const std::string& name, std::vector<int> inputs);
+  int max_pool(const std::string& name, int x, int64_t kernel, int64_t stride, int64_t padding = 0,
+               bool ceil = false);
+  int avg_pool(const std::string& name, int x, int64_t kernel, int64_t stride, int64_t padding = 0);
+  int adaptive_avg_pool(const std::string& name, int x, int64_t output = 1);
   int flatten(const std::string& name, int x);
-  int linear(const std::string& name, int x, int64_t outputs);
+  int linear(const std::string& name, int x, int64_t outputs, bool bias = true);
   int add(const std::string& name, int x, int y);
+  int mul(const std::string& name, int x, int y);
+  int concat(const std::string& name, const std::vector<int>& values, int64_t axis = 0);
+  int reshape(const std::string& name, int x, const Shape& shape);
+  int permute(const std::string& name, int x, const std::vector<int64_t>& axes);
+  int slice(const std::string& name, int x, int64_t axis, int64_t begin, int64_t end);
+  int softmax(const std::string& name, int x, int64_t axis);
+  int matmul(const std::string& name, int x, int y, bool transpose = false);
+  // A parameter as a value, the same for every row; stored has shape's elements.
+  int parameter(const std::string& name, const Shape& shape, const std::vector<int64_t>& stored);
   // Every second pixel of both axes, then zero channels before and after
   // ("option A" of He et al. 2016, section 3.3).
   int shortcut_a(const std::string& name, int x, int64_t channels);
   int dropout(const std::string& name, int x, double probability);
+
+  // Any op; its parameters are new and are called name + what the kind defines.
+  int op(OpKind kind, const std::string& name, std::vector<int> inputs, const Attributes& attributes);
+  // The same with parameters that stand in the graph: indices from declare.
+  int op(OpKind kind, const std::string& name, std::vector<int> inputs, const Attributes& attributes,
+         std::vector<int> parameters);
+  int declare(ParameterInfo parameter);
 
   // Another name for a value.
   void place(const std::string& name, const std::string& kind, int value);
@@ -122,8 +189,7 @@ class GraphBuilder {
   Graph finish(int output, const std::string& default_layer);
 
  private:
-  int append(OpKind kind, const std::string& name, std::vector<int> inputs, const Attributes& attributes,
-             std::vector<ParameterInfo> parameters = {});
+  std::vector<Shape> shapes(const std::vector<int>& inputs) const;
 
   Graph graph_;
 };

@@ -11,6 +11,8 @@
 #include <limits>
 #include <vector>
 
+#include "graph/ops.h"
+
 // One copy a family of CPUs, chosen when the library is loaded.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
 #define ASSAY_CPU_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -45,11 +47,8 @@ ASSAY_CPU_CLONES uint32_t count_not_finite(const float* in, int64_t n) {
 
 at::Tensor max_pool_channels_last(const at::Tensor& x, const Attributes& window) {
   const int64_t rows = x.size(0), channels = x.size(1), height = x.size(2), width = x.size(3);
-  const auto size = [&](size_t axis, int64_t in) {
-    const int64_t extent = window.dilation[axis] * (window.kernel[axis] - 1) + 1;
-    return (in + window.padding[axis] + window.padding[axis + 2] - extent) / window.stride[axis] + 1;
-  };
-  const int64_t out_height = size(0, height), out_width = size(1, width);
+  const int64_t out_height = window_positions(window, 0, height);
+  const int64_t out_width = window_positions(window, 1, width);
   at::Tensor y = at::empty({rows, channels, out_height, out_width},
                            x.options().memory_format(at::MemoryFormat::ChannelsLast));
   const float* in = x.const_data_ptr<float>();

@@ -11,11 +11,13 @@
 // infinity are left to the other engine (Net::prepare), and rows of the input
 // that hold one have NaN for every logit.
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/accumulate.h>
 
 #include <array>
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "graph/engine.h"
 #include "graph/kernels.h"
@@ -84,8 +86,10 @@ class OneDnnEngine final : public Engine {
     at::Tensor& weight = step.parameters[0];
     const auto symmetric = padding(step);
     weight = at::constant_pad_nd(weight, {symmetric[1] - a.padding[1], 0, symmetric[0] - a.padding[0], 0});
+    if (step.op->kind == OpKind::kLinear) {  // see as_image
+      input = {input.back(), c10::multiply_integers(input) / input.back(), 1};
+    }
     input.insert(input.begin(), kTypicalBatch);
-    input.resize(4, 1);
     weight = at::mkldnn_reorder_conv2d_weight(weight.contiguous().to_mkldnn(), symmetric, a.stride,
                                               a.dilation, a.groups, at::IntArrayRef(input));
   }
@@ -94,7 +98,12 @@ class OneDnnEngine final : public Engine {
     const Attributes& a = step.op->attributes;
     const bool linear = step.op->kind == OpKind::kLinear;
     at::Tensor x = values[static_cast<size_t>(step.inputs[0])];
-    if (linear) x = x.unsqueeze(2).unsqueeze(3);
+    Shape outputs;  // of a linear layer
+    if (linear) {
+      outputs = x.sizes().vec();
+      outputs.back() = a.channels;
+      x = as_image(x);
+    }
     x = x.contiguous(at::MemoryFormat::ChannelsLast);
     const at::Tensor& weight = step.parameters[0];
     const at::Tensor& bias = step.parameters[1];
@@ -102,33 +111,82 @@ class OneDnnEngine final : public Engine {
     at::Tensor y;
     if (step.residual >= 0) {
       y = values[static_cast<size_t>(step.residual)];
-      if (linear) y = y.unsqueeze(2).unsqueeze(3);
+      if (linear) y = as_image(y);
       const bool ready = step.overwrite && y.is_contiguous(at::MemoryFormat::ChannelsLast);
       if (!ready) y = y.clone(at::MemoryFormat::ChannelsLast);
       std::optional<std::string_view> activation;
-      if (step.activation == Activation::kRelu) activation = "relu";
+      const bool relu = step.activation != nullptr && step.activation->kind == OpKind::kRelu;
+      if (relu) activation = "relu";  // the only one that this operator knows
       convolution_add_.call(y, x, weight, bias, pad, a.stride, a.dilation, a.groups, "add", std::nullopt,
                             activation, Scalars(), std::nullopt);
-      if (step.activation == Activation::kRelu6) at::hardtanh_(y, 0, 6);
+      if (!relu) y = activate(step.activation, y);
     } else {
+      const std::optional<PostOp> post = post_op(step.activation);
+      const PostOp done = post.value_or(PostOp{"none"});
       Scalars scalars;
-      std::string_view activation = "none";
-      if (step.activation == Activation::kRelu) activation = "relu";
-      if (step.activation == Activation::kRelu6) {
-        activation = "hardtanh";
-        scalars.push_back(at::Scalar(0.));
-        scalars.push_back(at::Scalar(6.));
-      }
-      y = convolution_.call(x, weight, bias, pad, a.stride, a.dilation, a.groups, activation, scalars,
-                            std::string_view());
+      for (double scalar : done.scalars) scalars.push_back(at::Scalar(scalar));
+      y = convolution_.call(x, weight, bias, pad, a.stride, a.dilation, a.groups, done.name, scalars,
+                            done.algorithm);
+      if (!post) y = activate(step.activation, y);
     }
-    return linear ? y.flatten(1) : y;
+    return linear ? y.permute({0, 2, 3, 1}).reshape(outputs) : y;
+  }
+
+  // [N,...,F] as an image of F channels, channels last: no copy where the last
+  // axis is the innermost.
+  static at::Tensor as_image(const at::Tensor& x) {
+    return x.reshape({x.size(0), -1, 1, x.size(-1)}).permute({0, 3, 1, 2});
+  }
+
+  // An activation as oneDNN computes it together with a convolution.
+  struct PostOp {
+    std::string_view name;
+    std::vector<double> scalars = {};
+    std::string_view algorithm = {};
+  };
+
+  static std::optional<PostOp> post_op(const Op* activation) {
+    if (activation == nullptr) return PostOp{"none"};
+    switch (activation->kind) {
+      case OpKind::kRelu:
+        return PostOp{"relu"};
+      case OpKind::kRelu6:
+        return PostOp{"hardtanh", {0., 6.}};
+      case OpKind::kLeakyRelu:
+        return PostOp{"leaky_relu", {activation->attributes.slope}};
+      case OpKind::kGelu:
+        return PostOp{"gelu", {}, activation->attributes.approximate ? "tanh" : "none"};
+      case OpKind::kSilu:
+        return PostOp{"swish"};
+      case OpKind::kSigmoid:
+        return PostOp{"sigmoid"};
+      case OpKind::kTanh:
+        return PostOp{"tanh"};
+      case OpKind::kHardswish:
+        return PostOp{"hardswish"};
+      default:
+        return std::nullopt;
+    }
+  }
+
+  // libtorch's kernels take another path for the elements that do not fill a
+  // vector, whose last digit may differ: row by row every element keeps its path.
+  static at::Tensor activate(const Op* activation, const at::Tensor& y) {
+    if (activation == nullptr) return y;
+    const OpDefinition& definition = op_definition(activation->kind);
+    if (!definition.transcendental) return activated(activation, y);
+    at::Tensor out = at::empty_like(y);
+    for (int64_t row = 0; row < y.size(0); ++row) {
+      out[row].copy_(definition.forward(*activation, {y.narrow(0, row, 1)}, {})[0]);
+    }
+    return out;
   }
 
   at::Tensor plain(const Step& step, const std::vector<at::Tensor>& values) const {
     std::vector<at::Tensor> inputs;
     for (int input : step.inputs) inputs.push_back(values[static_cast<size_t>(input)]);
-    if (dtype_ == at::kFloat && inputs[0].dim() == 4) {
+    if (op_definition(step.op->kind).transcendental) return activate(step.op, inputs[0]);
+    if (dtype_ == at::kFloat && !inputs.empty() && inputs[0].dim() == 4) {
       if (step.op->kind == OpKind::kMaxPool) {
         return max_pool_channels_last(inputs[0].contiguous(at::MemoryFormat::ChannelsLast),
                                       step.op->attributes);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "graph/ops.h"
+
 namespace assay {
 namespace {
 
@@ -16,7 +18,11 @@ class Planner {
         alias_(graph.values.size()) {
     for (size_t v = 0; v < alias_.size(); ++v) alias_[v] = static_cast<int>(v);
     for (const Op& op : graph.ops) {
-      for (int input : op.inputs) users_[static_cast<size_t>(input)].push_back(&op);
+      if (op.kind == OpKind::kDropout) {
+        alias_[static_cast<size_t>(op.output)] = resolve(op.inputs[0]);
+        continue;
+      }
+      for (int input : op.inputs) users_[static_cast<size_t>(resolve(input))].push_back(&op);
     }
   }
 
@@ -26,11 +32,7 @@ class Planner {
     std::vector<bool> done(graph_.ops.size(), false);
     const auto index = [&](const Op* op) { return static_cast<size_t>(op - graph_.ops.data()); };
     for (const Op& op : graph_.ops) {
-      if (done[index(&op)]) continue;
-      if (op.kind == OpKind::kDropout) {
-        alias_[static_cast<size_t>(op.output)] = resolve(op.inputs[0]);
-        continue;
-      }
+      if (done[index(&op)] || op.kind == OpKind::kDropout) continue;
       if (op.kind != OpKind::kConv2d && op.kind != OpKind::kLinear) {
         plan.steps.push_back(plain(op));
         continue;
@@ -64,28 +66,41 @@ class Planner {
   // The one op that reads a value, or none: fused values are never written.
   const Op* only_user(int value) const {
     const auto& users = users_[static_cast<size_t>(value)];
-    return users.size() == 1 && value != graph_.output ? users.front() : nullptr;
+    return users.size() == 1 && value != resolve(graph_.output) ? users.front() : nullptr;
   }
 
-  static bool is_activation(const Op* op) {
-    return op != nullptr && (op->kind == OpKind::kRelu || op->kind == OpKind::kRelu6);
+  const Value& value_of(int value) const { return graph_.values[static_cast<size_t>(value)]; }
+
+  // Whether one op may be hung onto another: only where the rows' first axis
+  // counts the weighted op's outputs.
+  bool normalises(const Op& weighted, const Op* next) const {
+    return next != nullptr && next->kind == OpKind::kBatchNorm &&
+           (weighted.kind == OpKind::kConv2d || value_of(weighted.output).shape.size() == 1);
+  }
+
+  // Equal shapes, and rows of its own for every row of the batch.
+  bool fits_residual(const Op& add, int residual) const {
+    return value_of(residual).batched && value_of(residual).shape == value_of(add.output).shape &&
+           resolve(add.inputs[0]) != resolve(add.inputs[1]);
   }
 
   Chain follow(const Op& op) const {
     Chain chain;
     int value = op.output;
     const Op* next = only_user(value);
-    if (next != nullptr && next->kind == OpKind::kBatchNorm) {
+    if (normalises(op, next)) {
       chain.norm = next;
       value = next->output;
       next = only_user(value);
     }
     if (next != nullptr && next->kind == OpKind::kAdd) {
+      const int residual = resolve(next->inputs[resolve(next->inputs[0]) == value ? 1 : 0]);
+      if (!fits_residual(*next, residual)) return chain;
       chain.add = next;
-      chain.residual = next->inputs[0] == value ? next->inputs[1] : next->inputs[0];
+      chain.residual = residual;
       next = only_user(next->output);
     }
-    if (is_activation(next)) chain.activation = next;
+    if (next != nullptr && op_definition(next->kind).activation) chain.activation = next;
     return chain;
   }
 
@@ -133,7 +148,7 @@ class Planner {
       step.output = chain.add->output;
     }
     if (chain.activation != nullptr) {
-      step.activation = chain.activation->kind == OpKind::kRelu ? Activation::kRelu : Activation::kRelu6;
+      step.activation = chain.activation;
       step.output = chain.activation->output;
     }
     step.parameters = {weight.to(dtype_), bias.to(dtype_)};
@@ -142,12 +157,13 @@ class Planner {
 
   // Says after which step each value is dead, and which residuals may be
   // overwritten. Values that may share memory (flatten gives a view) live and
-  // die together; the input is the caller's and is never written.
+  // die together; the input is the caller's and is never written, and what is
+  // made of parameters alone is no residual.
   void release(Plan& plan) const {
     std::vector<int> root(plan.values);
     for (size_t v = 0; v < root.size(); ++v) root[v] = static_cast<int>(v);
     for (const Step& step : plan.steps) {
-      if (step.op->kind == OpKind::kFlatten || step.op->kind == OpKind::kShortcutA) {
+      if (op_definition(step.op->kind).view && !step.inputs.empty()) {
         root[static_cast<size_t>(step.output)] = root[static_cast<size_t>(step.inputs[0])];
       }
     }

@@ -10,12 +10,10 @@
 
 namespace assay {
 
-enum class Activation { kNone, kRelu, kRelu6 };
-
 struct Step {
   const Op* op;   // the convolution, the linear layer or the op that runs as it is
   bool weighted;  // a convolution or a linear layer: out = activation(op(in) [+ residual])
-  Activation activation = Activation::kNone;
+  const Op* activation = nullptr;
   std::vector<int> inputs;  // value ids
   int residual = -1;        // value id, -1: none
   bool overwrite = false;   // the residual's memory may take the output

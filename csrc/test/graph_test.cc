@@ -376,10 +376,11 @@ TEST(Fusing, KeepsTheMeaningOfAwkwardGraphs) {
 
 TEST(Builder, RefusesWhatDoesNotFit) {
   GraphBuilder b({3, 8, 8});
-  EXPECT_EQ(message_of([&] { b.linear("fc", 0, 3); }), "fc: rows of shape [3,8,8]: want [F]");
+  EXPECT_EQ(message_of([&] { b.permute("turn", 0, {0, 1}); }), "turn: 2 axes for rows of [3,8,8]");
   const int x = b.conv2d("c", 0, {.channels = 4});
   EXPECT_EQ(message_of([&] { b.conv2d("c", 0, {.channels = 4}); }), "graph: two ops are named c");
-  EXPECT_EQ(message_of([&] { b.add("sum", 0, x); }), "sum: [3,8,8] + [4,8,8]: want equal shapes");
+  EXPECT_EQ(message_of([&] { b.add("sum", 0, x); }),
+            "sum: [3,8,8] and [4,8,8]: want equal shapes, or sizes of 1");
   EXPECT_EQ(message_of([&] { b.max_pool("p", x, 9, 1); }),
             "p: a window of 9 does not fit into rows of [4,8,8]");
 }
