@@ -80,7 +80,7 @@ func Open(path string) (*StateDict, error) {
 		}
 		return nil, err
 	}
-	return nil, usage.Errorf("weights: %s: %w", path, err)
+	return nil, usage.Errorf("weights: %s: %w", path, usage.Line(err, ""))
 }
 
 func open(path string) (*StateDict, error) {
@@ -106,8 +106,8 @@ func open(path string) (*StateDict, error) {
 // error: the input is a stranger's.
 func read(r io.ReaderAt, size int64) (sd *StateDict, err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			sd, err = nil, fmt.Errorf("damaged: %v", p)
+		if recover() != nil {
+			sd, err = nil, errors.New("damaged: what it says of itself does not fit together (get the file again)")
 		}
 	}()
 	if size == 0 {

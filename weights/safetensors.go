@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -97,17 +98,17 @@ func parseSafetensorsHeader(header []byte, sd *StateDict) (map[string]safetensor
 		name := key.(string) // a key: the decoder admits nothing else
 		if name == metadataKey {
 			if err := dec.Decode(&sd.Metadata); err != nil {
-				return nil, fmt.Errorf("%s: want strings: %w", name, err)
+				return nil, fmt.Errorf("%s: %w", name, jsonError(err, "strings, by name"))
 			}
 			continue
 		}
 		var e safetensorsEntry
 		if err := dec.Decode(&e); err != nil {
-			return nil, fmt.Errorf("tensor %q: %w", name, err)
+			return nil, fmt.Errorf("tensor %s: %w", usage.Quote(name), jsonError(err, "an object with dtype, shape and data_offsets, both in whole numbers"))
 		}
 		dtype, ok := types[e.DType]
 		if !ok {
-			return nil, fmt.Errorf("tensor %q: type %q: want one of %s", name, e.DType, strings.Join(slices.Sorted(maps.Keys(types)), ", "))
+			return nil, fmt.Errorf("tensor %s: type %s: want one of %s", usage.Quote(name), usage.Quote(e.DType), strings.Join(slices.Sorted(maps.Keys(types)), ", "))
 		}
 		if _, again := entries[name]; again {
 			return nil, fmt.Errorf("tensor %q stands there twice", name)
@@ -123,6 +124,18 @@ func parseSafetensorsHeader(header []byte, sd *StateDict) (map[string]safetensor
 		return nil, fmt.Errorf("more text behind its end")
 	}
 	return entries, nil
+}
+
+// jsonError says in JSON's words what encoding/json says in Go's.
+func jsonError(err error, want string) error {
+	var bad *json.UnmarshalTypeError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	if bad.Field != "" {
+		return fmt.Errorf("%s: %s: want %s", bad.Field, bad.Value, want)
+	}
+	return fmt.Errorf("%s: want %s", bad.Value, want)
 }
 
 func orBad(err error) error {

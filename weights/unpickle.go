@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/big"
 
 	"github.com/nlpodyssey/gopickle/pickle"
 	"github.com/nlpodyssey/gopickle/types"
@@ -52,7 +53,10 @@ func (*opaque) PySetState(any) error     { return nil }
 type function func(args []any) (any, error)
 
 // Call implements types.Callable.
-func (f function) Call(args ...any) (any, error) { return f(args) }
+func (f function) Call(args ...any) (any, error) {
+	v, err := f(args)
+	return v, own(err)
+}
 
 // storageClass, dtypeName and className are admitted names that are only mentioned.
 type (
@@ -129,7 +133,11 @@ func admitted(module, name string) (any, bool) {
 type refusedError struct{ name string }
 
 func (e refusedError) Error() string {
-	return fmt.Sprintf("a pickle that asks to run %s: refused; only tensors are read (where you trust the file: load it in PyTorch and save model.state_dict() alone)", e.name)
+	name := e.name
+	if len(name) > 60 {
+		name = name[:60] + "..."
+	}
+	return fmt.Sprintf("a pickle that asks to run %s: refused; only tensors are read (where you trust the file: load it in PyTorch and save model.state_dict() alone)", name)
 }
 
 // patchedCollections is the name under which OrderedDict reaches FindClass:
@@ -143,8 +151,8 @@ func unpickle(b []byte, scan scannedPickle, persistent func(id any) (any, error)
 	defer func() {
 		// gopickle indexes and hashes what it is given; a damaged pickle can
 		// make it panic.
-		if p := recover(); p != nil {
-			value, err = nil, fmt.Errorf("the pickle is damaged: %v", p)
+		if recover() != nil {
+			value, err = nil, errUnfit
 		}
 	}()
 	b = b[:scan.end]
@@ -160,13 +168,39 @@ func unpickle(b []byte, scan scannedPickle, persistent func(id any) (any, error)
 		}
 		return nil, refusedError{module + "." + name}
 	}
-	u.PersistentLoad = persistent
-	value, err = u.Load()
-	var refused refusedError
-	if err != nil && !errors.As(err, &refused) {
-		err = fmt.Errorf("the pickle is damaged: %w", err)
+	if persistent != nil {
+		u.PersistentLoad = func(id any) (any, error) {
+			v, err := persistent(id)
+			return v, own(err)
+		}
 	}
-	return value, err
+	value, err = u.Load()
+	if err == nil {
+		return value, nil
+	}
+	// What gopickle says is about its own types; what this file says is not.
+	var refused refusedError
+	var said ownError
+	switch {
+	case errors.As(err, &refused):
+		return nil, refused
+	case errors.As(err, &said):
+		return nil, fmt.Errorf("the pickle is damaged: %w", said.error)
+	}
+	return nil, errUnfit
+}
+
+// errUnfit says that the pickle machine stopped or panicked.
+var errUnfit = errors.New("the pickle is damaged: its opcodes do not fit together (get the file again)")
+
+// ownError marks the errors of this package on their way through gopickle.
+type ownError struct{ error }
+
+func own(err error) error {
+	if err == nil {
+		return nil
+	}
+	return ownError{err}
 }
 
 // loadStorage reads torch's persistent id: ("storage", class, key, location,
@@ -177,7 +211,7 @@ func loadStorage(id any) (*storage, error) {
 		return nil, fmt.Errorf("persistent id %v: want torch's (\"storage\", class, key, location, size)", describe(id))
 	}
 	if t.Get(0) != "storage" {
-		return nil, fmt.Errorf("a %v inside the pickle: want storages only (save model.state_dict(), not the model)", describe(t.Get(0)))
+		return nil, fmt.Errorf("%v inside the pickle: want storages only (save model.state_dict(), not the model)", describe(t.Get(0)))
 	}
 	class, ok := t.Get(1).(storageClass)
 	if !ok {
@@ -341,7 +375,32 @@ func describe(v any) string {
 	case int, float64, bool:
 		return fmt.Sprint(v)
 	}
-	return fmt.Sprintf("a value of type %T", v)
+	return pythonKind(v)
+}
+
+// pythonKind is Python's word for a value.
+func pythonKind(v any) string {
+	switch v.(type) {
+	case *types.Tuple:
+		return "a tuple"
+	case *types.List:
+		return "a list"
+	case *types.Dict, *types.OrderedDict, *orderedDict:
+		return "a dict"
+	case *types.Set, *types.FrozenSet:
+		return "a set"
+	case *big.Int:
+		return "an integer beyond 64 bits"
+	case *tensorView:
+		return "a tensor"
+	case *storage, storageClass:
+		return "a storage"
+	case []byte, *types.ByteArray:
+		return "bytes"
+	case function, className, dtypeName, *types.GenericClass, *types.OrderedDictClass, *types.ObjectClass, *types.Reconstructor:
+		return "a class or function"
+	}
+	return "an object"
 }
 
 // entriesOf returns the entries of a dict, each key once, in order.
