@@ -79,11 +79,14 @@ type Net struct {
 	h *handle
 }
 
-// NetSpec names a net of the catalogue. Zero Classes or Features: the net's own.
+// NetSpec names a net of the catalogue, or holds one. Zero Classes or Features:
+// the net's own.
 type NetSpec struct {
-	Net      string `json:"net"`
+	Net      string `json:"net,omitempty"`
 	Classes  int    `json:"classes,omitempty"`
 	Features int    `json:"features,omitempty"`
+	// Graph is a net file (docs/own-models.md), in place of all the others.
+	Graph json.RawMessage `json:"graph,omitempty"`
 }
 
 // NewNet builds a net without parameters.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/api.h"
+#include "graph/json.h"
 
 using namespace assay;
 using nlohmann::json;
@@ -31,6 +32,27 @@ int64_t option(const json& spec, const char* name) {
   return spec[name];
 }
 
+// A net of a file's description, which says by itself what the options would say.
+std::unique_ptr<Net> net_of_graph(const json& spec) {
+  for (const auto& entry : spec.items()) {
+    const bool nothing = entry.value() == "" || entry.value() == 0;
+    if (entry.key() != "graph" && !nothing) {
+      throw invalid("spec: ", entry.key(), " beside \"graph\": want \"graph\" alone");
+    }
+  }
+  GraphHeader header;
+  const json& file = spec["graph"];
+  Graph graph =
+      file.is_string() ? parse_graph(file.get_ref<const std::string&>(), &header) : read_graph(file, &header);
+  NetEntry entry;
+  entry.id = header.name;
+  entry.summary = "from a file";
+  entry.preset = header.preset;
+  entry.input = graph.values.front().shape;
+  entry.classes = graph.values[static_cast<size_t>(graph.output)].shape[0];
+  return std::make_unique<Net>(std::move(entry), std::move(graph));
+}
+
 }  // namespace
 
 extern "C" {
@@ -38,9 +60,15 @@ extern "C" {
 tx_status* tx_net_new(const char* text, tx_net** net) {
   return guard("net-new", [&] {
     required(net, "net");
-    const json spec = json::parse(required(text, "spec"), nullptr, /*allow_exceptions=*/false);
+    const json spec = parse_json(required(text, "spec"), "spec");
+    if (spec.is_object() && spec.contains("graph")) {
+      auto made = std::make_unique<tx_net>();
+      made->net = net_of_graph(spec);
+      *net = made.release();
+      return;
+    }
     if (!spec.is_object() || !spec.contains("net") || !spec["net"].is_string()) {
-      throw invalid("spec: want {\"net\": id, ...}");
+      throw invalid("spec: want {\"net\": id, ...} or {\"graph\": net file}");
     }
     NetOptions options;
     options.classes = option(spec, "classes");

@@ -148,7 +148,9 @@ enum { TX_PRECISION_F32 = 0, TX_PRECISION_TF32 = 1, TX_PRECISION_BF16 = 2, TX_PR
 
 /* spec: JSON {"net": id from the catalogue, "classes": n (0 or absent: the
  * net's own), "features": n (nets on tables)}. Parameters are unset until
- * tx_net_load. */
+ * tx_net_load. Or {"graph": a net file's JSON, as an object or as text}
+ * (csrc/graph/json.h: own models): the net then is called what the file says,
+ * its preset is the file's where that is a name, else "". */
 tx_status* tx_net_new(const char* spec, tx_net** net);
 /* JSON: {net, preset, input: [C,H,W] or [F], classes, outputs, parameterCount,
  * parameters: [{name, shape, buffer, optional}], layers: [{name, op, outputs}],
