@@ -263,6 +263,9 @@ func (r *resolver) net(ctx context.Context, i, features int) error {
 	if n.Hash != "" && n.Hash != sd.Hash {
 		return r.Plan.errorf(at+".hash", "weights %s have the hash %.12s..., the plan was made with %.12s...", path, sd.Hash, n.Hash)
 	}
+	if own, ok := metadataPreset(sd); ok && n.Preset.IsZero() {
+		n.Preset.Preset = &own
+	}
 	if out.Preset, err = n.Preset.choose(orElse(publishedPreset(path, n.Net), orElse(out.Info.Preset, "imagenet"))); err != nil {
 		return r.Plan.errorf(at+".preset", "%w", err)
 	}

@@ -28,15 +28,15 @@ type Backend struct {
 	Name string
 	// Delay is how long every batch takes.
 	Delay time.Duration
-	// Fail, if set, is asked before every batch of states; its error is the
-	// device's.
+	// Fail, if set, is asked before every batch of states and every call for
+	// training steps; its error is the device's.
 	Fail func(call int64) error
 	// Memory is the largest batch that fits; 0 is no limit.
 	Memory int
 
 	calls atomic.Int64
 	// Open counts what was opened and not closed.
-	OpenImages, OpenNets, OpenScenes, Opened atomic.Int64
+	OpenImages, OpenNets, OpenScenes, OpenTrainers, Opened atomic.Int64
 	// MostImages is the largest number of decoded images at any time.
 	MostImages atomic.Int64
 }
@@ -82,6 +82,8 @@ func (b *Backend) Catalogue(context.Context) (orchestrate.Catalogue, error) {
 			{ID: "tiny", Summary: "ten classes of 8x8 images", Preset: "digits", Input: []int{3, 8, 8}, Classes: 10},
 			{ID: "tiny-wide", Summary: "the same with another name", Preset: "digits", Input: []int{3, 8, 8}, Classes: 10},
 			{ID: "logistic", Summary: "on tables", Preset: "table", Input: []int{30}, Classes: 2},
+			{ID: softmaxNet, Summary: "softmax regression on columns", Preset: "digits", Input: []int{64}, Classes: 10},
+			{ID: softmaxImages, Summary: "softmax regression on 8x8 images", Preset: "digits", Input: []int{1, 8, 8}, Classes: 10},
 		},
 		Imputers: []orchestrate.Entry{
 			{ID: "zero", Summary: "zero"},
@@ -108,6 +110,9 @@ func (b *Backend) Describe(_ context.Context, net string, classes, features int)
 	if classes > 0 {
 		info.Classes = classes
 	}
+	if net == softmaxNet || net == softmaxImages {
+		return describeSoftmax(net, info.Classes, features), nil
+	}
 	info.Parameters = []weights.Parameter{{Name: "fc.weight", Shape: []int64{int64(info.Classes), inputs}}}
 	return info, nil
 }
@@ -128,6 +133,10 @@ func (b *Backend) OpenNet(ctx context.Context, spec orchestrate.NetSpec, state m
 	info, err := b.Describe(ctx, spec.Net, spec.Classes, spec.Features)
 	if err != nil {
 		return nil, err
+	}
+	if spec.Net == softmaxNet || spec.Net == softmaxImages {
+		b.OpenNets.Add(1)
+		return &softmaxRegression{b: b, info: info, w: floats(state[weightName]), bias: floats(state[biasName])}, nil
 	}
 	n := &net{b: b, info: info}
 	data := state["fc.weight"].Data
@@ -276,27 +285,31 @@ func (n *net) Predict(ctx context.Context, in orchestrate.Images, k, batch int) 
 	}
 	var out []orchestrate.Prediction
 	for _, row := range in.(*images).rows {
-		probabilities := softmax(n.logits(row))
-		order := make([]int, len(probabilities))
-		for i := range order {
-			order[i] = i
-		}
-		slices.SortStableFunc(order, func(a, b int) int {
-			switch {
-			case probabilities[a] > probabilities[b]:
-				return -1
-			case probabilities[a] < probabilities[b]:
-				return 1
-			}
-			return 0
-		})
-		p := orchestrate.Prediction{Classes: order[:k]}
-		for _, c := range order[:k] {
-			p.Probabilities = append(p.Probabilities, probabilities[c])
-		}
-		out = append(out, p)
+		out = append(out, best(softmax(n.logits(row)), k))
 	}
 	return out, nil
+}
+
+// best takes the k most probable classes.
+func best(probabilities []float64, k int) orchestrate.Prediction {
+	order := make([]int, len(probabilities))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case probabilities[a] > probabilities[b]:
+			return -1
+		case probabilities[a] < probabilities[b]:
+			return 1
+		}
+		return 0
+	})
+	p := orchestrate.Prediction{Classes: order[:k]}
+	for _, c := range order[:k] {
+		p.Probabilities = append(p.Probabilities, probabilities[c])
+	}
+	return p
 }
 
 func (b *Backend) wait(ctx context.Context) error {

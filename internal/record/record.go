@@ -11,7 +11,7 @@ type Record struct {
 	Study string `json:"study"`
 	Net   string `json:"net"`
 	// Image is the image id: the path relative to the data's root, split dropped.
-	Image string `json:"image"`
+	Image string `json:"image,omitempty"`
 	// Class is the label, nil where the data has none.
 	Class *int `json:"class,omitempty"`
 	// Target is the tracked class.
@@ -24,6 +24,7 @@ type Record struct {
 	Prediction *Prediction `json:"prediction,omitempty"`
 
 	*Trace
+	*TrainingEpoch
 
 	// Error says why the unit failed; then there are no values.
 	Error    string   `json:"error,omitempty"`
@@ -56,6 +57,22 @@ type Trace struct {
 	History  []HistoryPoint `json:"history,omitempty"`
 	// Last is the value of the last state of a search that returns its best.
 	Last *float64 `json:"last,omitempty"`
+}
+
+// TrainingEpoch is what an epoch of a training came to.
+type TrainingEpoch struct {
+	Epoch int `json:"epoch"` // from 1
+	// Rate is the learning rate of the epoch's first step.
+	Rate float64 `json:"rate"`
+	// Loss is the mean over the examples as they were seen: augmented, by
+	// the parameters of their time, with label smoothing. Accuracy is the
+	// fraction that was right.
+	Loss     float64 `json:"loss"`
+	Accuracy float64 `json:"accuracy"`
+	// ValidationLoss is the mean cross-entropy on the validation part, without
+	// label smoothing; nil where it was not measured.
+	ValidationLoss     *float64 `json:"validationLoss,omitempty"`
+	ValidationAccuracy *float64 `json:"validationAccuracy,omitempty"`
 }
 
 // LeMo holds one number for the LeRF and one for the MoRF curve.

@@ -185,3 +185,17 @@ func TestFiniteAndFailure(t *testing.T) {
 		}
 	}
 }
+
+func TestKeepCutsAndGoesOn(t *testing.T) {
+	for n := range 5 {
+		path := filepath.Join(t.TempDir(), FileName)
+		w, err := Open(path, nil)
+		require.NoError(t, err)
+		require.NoError(t, w.Append(sample("a"), sample("b"), sample("c")))
+		require.NoError(t, w.Keep(n))
+		require.NoError(t, w.Append(sample("d")))
+		require.NoError(t, w.Close())
+		want := append([]Record{sample("a"), sample("b"), sample("c")}[:min(n, 3)], sample("d"))
+		require.Equal(t, want, read(t, path))
+	}
+}

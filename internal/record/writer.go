@@ -117,6 +117,40 @@ func (w *Writer) Append(records ...Record) error {
 	return nil
 }
 
+// Keep cuts the file off after its first n records.
+func (w *Writer) Keep(n int) error {
+	if w.broken != nil {
+		return w.broken
+	}
+	f, err := os.Open(w.path)
+	if err != nil {
+		return fmt.Errorf("reading records: %w", err)
+	}
+	defer f.Close()
+	enough := errors.New("enough")
+	whole, err := scan(f, w.path, func(Record) error {
+		if n--; n < 0 {
+			return enough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, enough) {
+		return err
+	}
+	if whole == w.size {
+		return nil
+	}
+	if err := w.f.Truncate(whole); err != nil {
+		return fmt.Errorf("cutting %s: %w", w.path, err)
+	}
+	if err := w.f.Sync(); err != nil {
+		w.broken = fmt.Errorf("cutting %s: %w", w.path, err)
+		return w.broken
+	}
+	w.size = whole
+	return nil
+}
+
 // Close lets go of the file and its lock.
 func (w *Writer) Close() error { return w.f.Close() }
 
@@ -124,13 +158,16 @@ func (w *Writer) Close() error { return w.f.Close() }
 // the unit stays, what was found goes. JSON has no NaN, so a unit whose numbers
 // are not finite becomes one.
 func Failure(r Record, reason string) Record {
-	r.Prediction, r.Trace, r.Error = nil, nil, reason
+	r.Prediction, r.Trace, r.TrainingEpoch, r.Error = nil, nil, nil, reason
 	return r
 }
 
 // Finite says whether all numbers of the record can be written as JSON.
 func (r Record) Finite() bool {
 	if p := r.Prediction; p != nil && !finite(p.Probabilities...) {
+		return false
+	}
+	if e := r.TrainingEpoch; e != nil && !finite(e.Rate, e.Loss, e.Accuracy) {
 		return false
 	}
 	t := r.Trace

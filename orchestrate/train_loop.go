@@ -1,0 +1,389 @@
+package orchestrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/assay-xai/assay/dataset"
+	"github.com/assay-xai/assay/internal/record"
+	"github.com/assay-xai/assay/internal/rng"
+	"github.com/assay-xai/assay/internal/usage"
+	"github.com/assay-xai/assay/weights"
+)
+
+// Training is a net to be trained: what studies that retrain nets hand to
+// Train, data in memory and nothing kept unless Store is set.
+type Training struct {
+	Net       string
+	Classes   int
+	Features  int // nets on tables
+	Precision string
+	// Preset gives scale, mean and std of the data.
+	Preset dataset.Preset
+	// State is what the parameters start from; nil draws them from the seed.
+	State map[string]weights.Tensor
+	Train TrainingData
+	// Validation may be empty: then the best epoch is the last.
+	Validation TrainingData
+	Settings   TrainSettings
+	// Store keeps what makes the training go on after an interruption; nil:
+	// nothing does.
+	Store TrainingStore
+	// Progress gets events; nil: nobody does.
+	Progress func(Event)
+}
+
+// EpochResult is what an epoch came to. Cost is outside of comparisons.
+type EpochResult struct {
+	record.TrainingEpoch
+	Seconds float64 `json:"seconds"`
+}
+
+// Checkpoint is everything that a training needs to go on.
+type Checkpoint struct {
+	// History has an entry an epoch done; its length is the number of epochs.
+	History []EpochResult
+	// BestEpoch counts from 1.
+	BestEpoch                   int
+	Parameters, Optimizer, Best map[string]weights.Tensor
+}
+
+// TrainingStore keeps a training's state. Its methods are called one at a time.
+type TrainingStore interface {
+	// Load returns the last checkpoint, nil where there is none. What was
+	// recorded of later epochs is forgotten.
+	Load(ctx context.Context) (*Checkpoint, error)
+	// Record keeps the figures of an epoch.
+	Record(e EpochResult) error
+	// Save replaces the checkpoint.
+	Save(c *Checkpoint) error
+}
+
+// Trained is a net that was trained.
+type Trained struct {
+	Info    NetInfo
+	History []EpochResult
+	// BestEpoch counts from 1; without validation it is the last.
+	BestEpoch int
+	// Stopped says that no epoch was better for as long as was allowed.
+	Stopped bool
+	// Last and Best are state dicts.
+	Last, Best map[string]weights.Tensor
+	// Before is the number of epochs that an earlier run did.
+	Before int
+}
+
+// Names of parts of the data, and of what random numbers are for.
+const (
+	partTrain      = "train"
+	partValidation = "validation"
+	shufflePurpose = "train/shuffle"
+	stageTraining  = "training"
+)
+
+// stepsPerCall bounds how long a call to the device takes.
+const stepsPerCall = 200
+
+// epochNoteEvery is how often epochs are told of, at most.
+const epochNoteEvery = time.Second
+
+// Train trains a net. The same training on the same device with the same
+// number of threads gives the same parameters to the bit, whether it was
+// interrupted or not. A loss that is not finite ends it with an error that is
+// a *Diverged.
+func Train(ctx context.Context, b TrainingBackend, t Training) (*Trained, error) {
+	l := &loop{Training: t}
+	if l.Progress == nil {
+		l.Progress = func(Event) {}
+	}
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	if err := l.open(ctx, b); err != nil {
+		return nil, err
+	}
+	defer l.trainer.Close()
+	return l.run(ctx)
+}
+
+// Diverged is the error of a training whose loss is no number any more.
+type Diverged struct {
+	Epoch, Step, Steps int
+	Loss, Rate         float64
+	Kept               int // epochs
+}
+
+func (e *Diverged) Error() string {
+	at := fmt.Sprintf("step %d of %d", e.Step, e.Steps)
+	if e.Step == 0 {
+		at = "on the validation part"
+	}
+	return fmt.Sprintf("training diverged in epoch %d, %s: the loss is %v at rate %.4g (%d epochs were finite): a smaller --rate, or --warmup, may help",
+		e.Epoch, at, e.Loss, e.Rate, e.Kept)
+}
+
+// loop is a training under way.
+type loop struct {
+	Training
+	trainer  Trainer
+	rates    []float64 // a step
+	perEpoch int       // steps
+	Trained
+	noted time.Time
+}
+
+// check finds what is wrong before anything is opened.
+func (l *loop) check() error {
+	s := l.Settings
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	n := len(l.Train.Labels)
+	switch {
+	case n == 0:
+		return usage.Errorf("no examples to train on")
+	case s.BatchSize > n:
+		return usage.Errorf("batch-size %d is more than the %d training examples", s.BatchSize, n)
+	case s.EarlyStopping > 0 && len(l.Validation.Labels) == 0:
+		return usage.Errorf("early-stopping: wants a validation part")
+	}
+	if a, _ := ParseAugment(s.Augment); (a != Augment{}) && len(l.Train.Shape) != 3 {
+		return usage.Errorf("augment %s: wants images, net %s takes columns", s.Augment, l.Net)
+	}
+	for _, part := range []struct {
+		name string
+		data TrainingData
+	}{{partTrain, l.Train}, {partValidation, l.Validation}} {
+		if err := part.data.check(l.Classes); err != nil {
+			return fmt.Errorf("%s part: %w", part.name, err)
+		}
+	}
+	if slices.Min(l.Train.Labels) == slices.Max(l.Train.Labels) {
+		return usage.Errorf("all %d training examples have class %d: want at least two classes", n, l.Train.Labels[0])
+	}
+	return nil
+}
+
+// check says whether sizes agree and labels are in range.
+func (d TrainingData) check(classes int) error {
+	size := len(d.Labels)
+	for _, n := range d.Shape {
+		size *= n
+	}
+	if len(d.Labels) > 0 && (d.Pixels == nil) == (d.Values == nil) || len(d.Pixels)+len(d.Values) != size {
+		return fmt.Errorf("%d pixels and %d values for %d examples of shape %v", len(d.Pixels), len(d.Values), len(d.Labels), d.Shape)
+	}
+	for i, label := range d.Labels {
+		if label < 0 || classes > 0 && int(label) >= classes {
+			return usage.Errorf("class %d of example %d: want 0..%d", label, i, classes-1)
+		}
+	}
+	return nil
+}
+
+// open makes the trainer and brings it to where the store says it was.
+func (l *loop) open(ctx context.Context, b TrainingBackend) (err error) {
+	n, s := len(l.Train.Labels), l.Settings
+	l.perEpoch = (n + s.BatchSize - 1) / s.BatchSize
+	if l.rates, err = s.Rates(l.perEpoch); err != nil {
+		return err
+	}
+	var from *Checkpoint
+	if l.Store != nil {
+		if from, err = l.Store.Load(ctx); err != nil {
+			return err
+		}
+	}
+	augment, err := ParseAugment(s.Augment)
+	if err != nil {
+		return err
+	}
+	state := l.State
+	if from != nil {
+		state = from.Parameters
+	}
+	spec := TrainerSpec{Net: l.Net, Classes: l.Classes, Features: l.Features, Precision: l.Precision, Seed: s.Seed,
+		Optimizer: s.optimizer(), LabelSmoothing: s.LabelSmoothing, Augment: augment, Preset: l.Preset}
+	if l.trainer, err = b.OpenTrainer(ctx, spec, state); err != nil {
+		return fmt.Errorf("opening net %s for training: %w", l.Net, err)
+	}
+	defer func() {
+		if err != nil {
+			l.trainer.Close()
+		}
+	}()
+	l.Info = l.trainer.Info()
+	if err := l.trainer.SetData(ctx, partTrain, l.Train); err != nil {
+		return fmt.Errorf("moving %d training examples to the device: %w", n, err)
+	}
+	if m := len(l.Validation.Labels); m > 0 {
+		if err := l.trainer.SetData(ctx, partValidation, l.Validation); err != nil {
+			return fmt.Errorf("moving %d validation examples to the device: %w", m, err)
+		}
+	}
+	if from == nil {
+		return nil
+	}
+	if err := l.trainer.SetState(ctx, from.Parameters, from.Optimizer); err != nil {
+		return fmt.Errorf("going on from a checkpoint: %w", err)
+	}
+	l.History, l.BestEpoch, l.Before = from.History, from.BestEpoch, len(from.History)
+	l.Last, l.Best = from.Parameters, from.Best
+	return nil
+}
+
+func (l *loop) run(ctx context.Context) (*Trained, error) {
+	for !l.finished() {
+		e, err := l.epoch(ctx, len(l.History)+1)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("stopped in epoch %d of %d: %w", len(l.History)+1, l.Settings.Epochs, ctx.Err())
+		case errors.Is(err, ErrOutOfMemory):
+			return nil, fmt.Errorf("%w: a smaller --batch-size needs less", err)
+		default:
+			return nil, err
+		}
+		if err := l.keep(ctx, e); err != nil {
+			if ctx.Err() != nil {
+				return nil, fmt.Errorf("stopped in epoch %d of %d: %w", e.Epoch, l.Settings.Epochs, ctx.Err())
+			}
+			return nil, err
+		}
+	}
+	return &l.Trained, nil
+}
+
+// finished looks at the history alone, so that a run that goes on stops where
+// it would have stopped.
+func (l *loop) finished() bool {
+	done := len(l.History)
+	if done == 0 {
+		return false
+	}
+	wait := l.Settings.EarlyStopping
+	l.Stopped = wait > 0 && done < l.Settings.Epochs && l.History[done-1].ValidationLoss != nil && done-l.BestEpoch >= wait
+	return l.Stopped || done >= l.Settings.Epochs
+}
+
+// epoch takes all steps of an epoch and measures.
+func (l *loop) epoch(ctx context.Context, epoch int) (EpochResult, error) {
+	start := time.Now()
+	n, s := len(l.Train.Labels), l.Settings
+	order := make([]int32, n)
+	for i, k := range rng.New(s.Seed, shufflePurpose, "").Perm(uint64(epoch), n) {
+		order[i] = int32(k)
+	}
+	out := EpochResult{TrainingEpoch: record.TrainingEpoch{Epoch: epoch}}
+	first := (epoch - 1) * l.perEpoch
+	out.Rate = l.rates[first]
+	correct, total := 0, 0.
+	for step := 0; step < l.perEpoch; step += stepsPerCall {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		l.Progress(Event{Kind: Step, Stage: stageTraining, Done: first + step, Before: l.Before * l.perEpoch, Total: len(l.rates)})
+		end := min(step+stepsPerCall, l.perEpoch)
+		rates := l.rates[first+step : first+end]
+		r, err := l.trainer.Steps(ctx, order[step*s.BatchSize:min(end*s.BatchSize, n)], s.BatchSize, rates, int64(first+step))
+		if err != nil {
+			return out, fmt.Errorf("training %s, epoch %d: %w", l.Net, epoch, err)
+		}
+		if len(r.Losses) != len(rates) {
+			return out, fmt.Errorf("training %s, epoch %d: %d losses of %d steps", l.Net, epoch, len(r.Losses), len(rates))
+		}
+		correct += r.Correct
+		for i, loss := range r.Losses {
+			if !isFinite(loss) {
+				return out, &Diverged{Epoch: epoch, Step: step + i + 1, Steps: l.perEpoch, Loss: loss, Rate: rates[i], Kept: epoch - 1}
+			}
+			at := (step + i) * s.BatchSize
+			total += loss * float64(min(s.BatchSize, n-at))
+		}
+	}
+	out.Loss, out.Accuracy = total/float64(n), float64(correct)/float64(n)
+	if len(l.Validation.Labels) > 0 && (epoch%s.EvaluateEvery == 0 || epoch == s.Epochs) {
+		v, err := l.trainer.Evaluate(ctx, partValidation, s.BatchSize)
+		if err != nil {
+			return out, fmt.Errorf("validating %s, epoch %d: %w", l.Net, epoch, err)
+		}
+		if !isFinite(v.Loss) {
+			return out, &Diverged{Epoch: epoch, Loss: v.Loss, Rate: l.rates[first+l.perEpoch-1], Kept: epoch - 1}
+		}
+		accuracy := float64(v.Correct) / float64(v.Examples)
+		out.ValidationLoss, out.ValidationAccuracy = &v.Loss, &accuracy
+	}
+	out.Seconds = time.Since(start).Seconds()
+	return out, nil
+}
+
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// keep takes an epoch into the history and saves what is to be saved.
+func (l *loop) keep(ctx context.Context, e EpochResult) (err error) {
+	l.History = append(l.History, e)
+	l.BestEpoch = bestEpoch(l.History, l.Settings.BestBy)
+	isBest := l.BestEpoch == e.Epoch
+	save := l.finished() || l.Store != nil && e.Epoch%l.Settings.SaveEvery == 0
+	if save || isBest && e.ValidationLoss != nil {
+		if l.Last, err = l.trainer.Parameters(ctx); err != nil {
+			return fmt.Errorf("reading the parameters of epoch %d: %w", e.Epoch, err)
+		}
+	}
+	if isBest {
+		l.Best = l.Last
+	}
+	l.note(e)
+	if l.Store == nil {
+		return nil
+	}
+	if save {
+		c := &Checkpoint{History: l.History, BestEpoch: l.BestEpoch, Parameters: l.Last, Best: l.Best}
+		if c.Optimizer, err = l.trainer.OptimizerState(ctx); err != nil {
+			return fmt.Errorf("reading the optimiser's state of epoch %d: %w", e.Epoch, err)
+		}
+		if err := l.Store.Save(c); err != nil {
+			return err
+		}
+	}
+	return l.Store.Record(e)
+}
+
+// note tells of an epoch, not more than one a second.
+func (l *loop) note(e EpochResult) {
+	l.Progress(Event{Kind: Step, Stage: stageTraining, Done: e.Epoch * l.perEpoch, Before: l.Before * l.perEpoch, Total: len(l.rates)})
+	if !l.noted.IsZero() && time.Since(l.noted) < epochNoteEvery && !l.finished() {
+		return
+	}
+	l.noted = time.Now()
+	text := fmt.Sprintf("epoch %d/%d: loss %.4f, accuracy %.2f %%", e.Epoch, l.Settings.Epochs, e.Loss, 100*e.Accuracy)
+	if e.ValidationLoss != nil {
+		text += fmt.Sprintf("; validation loss %.4f, accuracy %.2f %%", *e.ValidationLoss, 100**e.ValidationAccuracy)
+	}
+	l.Progress(Event{Kind: Note, Message: text + fmt.Sprintf("; rate %.3g, %.2f s", e.Rate, e.Seconds)})
+}
+
+// bestEpoch is the epoch, from 1, with the best validation figures, the first
+// of equals; the last where nothing was measured.
+func bestEpoch(history []EpochResult, by string) int {
+	best := -1
+	better := func(a, b EpochResult) bool {
+		if by == "accuracy" && *a.ValidationAccuracy != *b.ValidationAccuracy {
+			return *a.ValidationAccuracy > *b.ValidationAccuracy
+		}
+		return *a.ValidationLoss < *b.ValidationLoss
+	}
+	for i, e := range history {
+		if e.ValidationLoss != nil && (best < 0 || better(e, history[best])) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return len(history)
+	}
+	return best + 1
+}
