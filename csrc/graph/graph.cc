@@ -120,9 +120,10 @@ int GraphBuilder::conv2d(const std::string& name, int x, const Conv& conv) {
   return op(OpKind::kConv2d, name, {x}, a);
 }
 
-int GraphBuilder::batch_norm(const std::string& name, int x, double epsilon) {
+int GraphBuilder::batch_norm(const std::string& name, int x, double epsilon, double momentum) {
   Attributes a;
   a.epsilon = epsilon;
+  a.momentum = momentum;
   return op(OpKind::kBatchNorm, name, {x}, a);
 }
 

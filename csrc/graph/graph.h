@@ -73,6 +73,7 @@ struct Attributes {
   bool ceil = false;                                // pooling: a last window may begin inside and end outside
   bool count_padding = true;                        // average pooling: zeros of the padding count
   double epsilon = 1e-5;                            // norms
+  double momentum = 0.1;                            // batch norm, in training only
   int64_t dimensions = 1;                           // layer norm: how many last axes
   double slope = 0.01;                              // leaky ReLU; ELU: alpha
   bool approximate = false;                         // GELU: by tanh
@@ -149,7 +150,7 @@ class GraphBuilder {
     int64_t kernel_width = 0;  // 0: as high
   };
   int conv2d(const std::string& name, int x, const Conv& conv);
-  int batch_norm(const std::string& name, int x, double epsilon = 1e-5);
+  int batch_norm(const std::string& name, int x, double epsilon = 1e-5, double momentum = 0.1);
   int layer_norm(const std::string& name, int x, double epsilon = 1e-5);  // over the last axis
   int relu(const std::string& name, int x);
   int relu6(const std::string& name, int x);

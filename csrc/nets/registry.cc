@@ -11,7 +11,9 @@ namespace assay {
 const std::vector<NetEntry>& net_registry() {
   static const std::vector<NetEntry> entries = [] {
     std::vector<NetEntry> all;
-    for (auto* family : {resnets, efficientnet_lites, cifar_resnets, cnn3s, dense_nets}) {
+    for (auto* family :
+         {resnets, vggs, alexnets, googlenets, inceptions, mobilenets, densenets, squeezenets, efficientnets,
+          efficientnet_lites, convnexts, vits, cifar_resnets, cnn3s, dense_nets}) {
       for (NetEntry& entry : family()) all.push_back(std::move(entry));
     }
     return all;

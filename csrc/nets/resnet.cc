@@ -46,11 +46,13 @@ int block(GraphBuilder& b, const std::string& name, int x, int64_t width, int64_
   return y;
 }
 
-Graph resnet(const Depths& depths, const Shape& input, int64_t classes) {
+// small: the stem for images of 32 pixels, a 3x3 convolution and no pooling.
+Graph resnet(const Depths& depths, bool small, const Shape& input, int64_t classes) {
   GraphBuilder b(input);
-  int x = b.conv2d("conv1", 0, {.channels = 64, .kernel = 7, .stride = 2, .padding = {3, 3, 3, 3}});
+  int x = small ? conv3x3(b, "conv1", 0, 64, 1)
+                : b.conv2d("conv1", 0, {.channels = 64, .kernel = 7, .stride = 2, .padding = {3, 3, 3, 3}});
   x = b.relu("relu", b.batch_norm("bn1", x));
-  x = b.max_pool("maxpool", x, 3, 2, 1);
+  if (!small) x = b.max_pool("maxpool", x, 3, 2, 1);
   for (int64_t stage = 0; stage < 4; ++stage) {
     const std::string name = "layer" + std::to_string(stage + 1);
     for (int64_t i = 0; i < depths.blocks[static_cast<size_t>(stage)]; ++i) {
@@ -63,18 +65,27 @@ Graph resnet(const Depths& depths, const Shape& input, int64_t classes) {
   return b.finish(b.linear("fc", x, classes), "layer4");
 }
 
-NetEntry entry(const std::string& depth, const std::string& parameters, const Depths& depths) {
+constexpr const char* kPaper = "He et al., Deep Residual Learning for Image Recognition, CVPR 2016";
+
+// torchvision's ResNet-18 with the stem that CIFAR's small images want.
+NetEntry cifar_stem() {
   NetEntry e;
-  e.id = "resnet" + depth;
-  e.summary =
-      "ResNet-" + depth + " for ImageNet, " + parameters + " million parameters (torchvision's weights)";
-  e.preset = "imagenet";
-  e.input = {3, 224, 224};
-  e.classes = 1000;
-  e.licence = "BSD-3-Clause (torchvision)";
-  e.paper = "He et al., Deep Residual Learning for Image Recognition, CVPR 2016";
-  e.build = [depths](const Shape& input, int64_t classes) { return resnet(depths, input, classes); };
+  e.id = "resnet18-cifar";
+  e.summary = "ResNet-18 with a 3x3 stem and no max-pooling, for CIFAR, 11.2 million parameters";
+  e.preset = "cifar10-std";
+  e.input = {3, 32, 32};
+  e.classes = 10;
+  e.paper = kPaper;
+  e.build = [](const Shape& input, int64_t classes) {
+    return resnet({{2, 2, 2, 2}, false}, true, input, classes);
+  };
   return e;
+}
+
+NetEntry entry(const std::string& depth, const std::string& parameters, const Depths& depths) {
+  return torchvision_entry(
+      "resnet" + depth, "ResNet-" + depth + " for ImageNet, " + parameters + " million parameters", kPaper,
+      [depths](const Shape& input, int64_t classes) { return resnet(depths, false, input, classes); });
 }
 
 }  // namespace
@@ -85,6 +96,7 @@ std::vector<NetEntry> resnets() {
       entry("34", "21.8", {{3, 4, 6, 3}, false}),
       entry("50", "25.6", {{3, 4, 6, 3}, true}),
       entry("101", "44.5", {{3, 4, 23, 3}, true}),
+      cifar_stem(),
   };
 }
 

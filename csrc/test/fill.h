@@ -29,11 +29,12 @@ inline at::Tensor fill_values(const std::string& name, at::IntArrayRef shape, do
   return out;
 }
 
-inline at::Tensor fill_parameter(const std::string& name, at::IntArrayRef shape) {
+// gain: of the products' weights, for nets in which signals die away otherwise.
+inline at::Tensor fill_parameter(const std::string& name, at::IntArrayRef shape, double gain = 1) {
   if (shape.empty()) return fill_values(name, shape, 0, 0);
   if (shape.size() > 1) {
     return fill_values(name, shape,
-                       std::sqrt(3. / static_cast<double>(c10::multiply_integers(shape.slice(1)))), 0);
+                       gain * std::sqrt(3. / static_cast<double>(c10::multiply_integers(shape.slice(1)))), 0);
   }
   if (name.ends_with(".running_var") || name.ends_with(".weight")) return fill_values(name, shape, 0.25, 1);
   return fill_values(name, shape, 0.1, 0);
@@ -48,9 +49,9 @@ inline at::Tensor fill_input(const Net& net, int64_t rows) {
   return fill_input(shape);
 }
 
-inline std::vector<std::pair<std::string, at::Tensor>> fill_state(const Net& net) {
+inline std::vector<std::pair<std::string, at::Tensor>> fill_state(const Net& net, double gain = 1) {
   std::vector<std::pair<std::string, at::Tensor>> state;
-  for (const ParameterInfo& p : net.parameters()) state.emplace_back(p.name, fill_parameter(p.name, p.shape));
+  for (const ParameterInfo& p : net.parameters()) state.emplace_back(p.name, fill_parameter(p.name, p.shape, gain));
   return state;
 }
 
