@@ -173,6 +173,7 @@ const std::vector<AttributeCodec>& codecs() {
       codec<&A::ceil>("ceil"),
       codec<&A::count_padding>("count_padding"),
       codec<&A::epsilon>("epsilon"),
+      codec<&A::momentum>("momentum"),
       codec<&A::dimensions>("dimensions"),
       codec<&A::slope>("slope"),
       codec<&A::approximate>("approximate"),
