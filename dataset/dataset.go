@@ -43,6 +43,9 @@ type Options struct {
 	// 0..Classes-1 is an error. 0: unknown. With a number other than 1000,
 	// folders named by WordNet ids are numbered in name order.
 	Classes int
+	// Coarse takes the 20 coarse labels of CIFAR-100 for the 100 fine ones;
+	// other data has no such choice.
+	Coarse bool
 	// MaxBytes is how much of a gzipped tar is held in memory; 0: 512 MiB.
 	MaxBytes int64
 	// MaxItemBytes is the largest file accepted; 0: 256 MiB.

@@ -211,9 +211,9 @@ func TestLayoutErrors(t *testing.T) {
 	}
 	_, err := Open(context.Background(), filepath.Join(t.TempDir(), "none"), Options{})
 	requireUsage(t, err, "none")
-	odd := writeFile(t, filepath.Join(t.TempDir(), "odd.bin"), []byte("hello"))
+	odd := writeFile(t, filepath.Join(t.TempDir(), "odd.dat"), []byte("hello"))
 	_, err = Open(context.Background(), odd, Options{})
-	requireUsage(t, err, "odd.bin", ".tgz", ".csv")
+	requireUsage(t, err, "odd.dat", ".tgz", ".csv")
 }
 
 func TestLabelsOverride(t *testing.T) {

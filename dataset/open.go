@@ -25,15 +25,19 @@ func formats() []format {
 		{[]string{".csv", ".csv.gz"}, "", 0, openCSV},
 		{[]string{".npy", ".npy.gz"}, "\x93NUMPY", 0, openNpyFile},
 		{[]string{".npz"}, "", 0, openNpz},
-		{[]string{".tar.gz", ".tgz"}, "\x1f\x8b", 0, archiveOpener(openTgz)},
-		{[]string{".tar"}, "ustar", 257, archiveOpener(openTar)},
-		{[]string{".zip"}, "PK", 0, archiveOpener(openZip)},
+		{[]string{"idx3-ubyte", "idx3-ubyte.gz"}, "\x00\x00\x08\x03", 0, layoutFile(openIdxFiles)},
+		{[]string{"idx1-ubyte", "idx1-ubyte.gz"}, "\x00\x00\x08\x01", 0, layoutFile(openIdxFiles)}, // which says what would be right
+		{[]string{".bin"}, "", 0, layoutFile(openCIFARFile)},
+		{[]string{".tar.gz", ".tgz"}, "\x1f\x8b", 0, archiveOpener(walkTgz, openTgz)},
+		{[]string{".tar"}, "ustar", 257, archiveOpener(walkTar, openTar)},
+		{[]string{".zip"}, "PK", 0, archiveOpener(walkZip, openZip)},
 	}
 }
 
 // Open opens the data at path: a directory, an archive (.tar, .tar.gz, .tgz,
-// .zip), an array (.npy, .npz), a table (.csv), the last two gzipped too, or
-// data that the program carries ("embedded:photos", see Embedded). A file
+// .zip), an array (.npy, .npz), a table (.csv), the last two gzipped too, idx
+// files (MNIST's, as they are or gzipped, the labels beside them), CIFAR's
+// batches, or data that the program carries ("embedded:photos", see Embedded). A file
 // whose name says nothing is known by its content. Archives are never unpacked
 // to disk. Errors that the user can mend satisfy errors.Is(err, usage.Err).
 func Open(ctx context.Context, path string, opt Options) (*Set, error) {
@@ -49,11 +53,7 @@ func Open(ctx context.Context, path string, opt Options) (*Set, error) {
 		return nil, usage.Errorf("dataset: no such data: %w", err)
 	}
 	if info.IsDir() {
-		src, err := openDir(ctx, path, opt)
-		if err != nil {
-			return nil, err
-		}
-		return openImages(ctx, path, "", src, opt)
+		return openDirectory(ctx, path, opt)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, usage.Errorf("dataset: %s is neither a folder nor a regular file", path)
@@ -96,9 +96,13 @@ func formatOf(path string) (format, error) {
 	return format{}, usage.Errorf("dataset: %s: unknown kind of data: want a folder of images, or a file ending in %s", path, strings.Join(known, ", "))
 }
 
-// archiveOpener makes a set of an archive, below its common top folder.
-func archiveOpener[S source](open func(context.Context, string, int64, Options) (S, error)) func(context.Context, string, int64, Options) (*Set, error) {
+// archiveOpener makes a set of an archive: of the rows that walk finds in it,
+// or else of images below its common top folder.
+func archiveOpener[S source](walk archiveWalk, open func(context.Context, string, int64, Options) (S, error)) func(context.Context, string, int64, Options) (*Set, error) {
 	return func(ctx context.Context, path string, size int64, opt Options) (*Set, error) {
+		if set, err := openArchivedRows(ctx, path, size, walk, opt); set != nil || err != nil {
+			return set, err
+		}
 		src, err := open(ctx, path, size, opt)
 		if err != nil {
 			return nil, err

@@ -33,6 +33,8 @@ type rowData struct {
 	where   func(row int) string
 	names   []string
 	schema  *Schema
+	// warnings become the set's.
+	warnings []string
 }
 
 // set makes a set of rows; parts are the rows of each split, nil without.

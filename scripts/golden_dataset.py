@@ -1,15 +1,25 @@
 #!/usr/bin/env python3
-"""Writes dataset/testdata: small arrays as NumPy saves them, with known values.
+"""Writes dataset/testdata: small files of every format, with known values.
 
-Every array holds i/4 for its i-th element (i modulo 256 for integers), so that
-the test needs no second list of values. Run from the repository root.
+Every array holds i/4 for its i-th element (i modulo 256 for integers), and
+every image (7 n + 11 c + 5 y + 3 x) modulo 256 (n: its number in its file), so
+that the tests need no second list of values. What torchvision reads, its
+readers are held against here. Run from the repository root.
 """
 import gzip
+import io
 import json
 import pathlib
+import pickle
+import struct
+import tarfile
+import tempfile
 
 import numpy as np
+import scipy
+import scipy.io
 import sklearn
+import torchvision
 from sklearn import datasets
 
 OUT = pathlib.Path("dataset/testdata")
@@ -55,3 +65,81 @@ for name in ["digits", "breast_cancer", "iris", "wine"]:
     }
 tables["made by"] = f"scripts/golden_dataset.py, scikit-learn {sklearn.__version__}, NumPy {np.__version__}"
 (OUT / "tables.json").write_text(json.dumps(tables, indent=1) + "\n")
+
+
+def images(count, channels, height, width, first=0):
+    n, c, y, x = np.ogrid[first:first + count, :channels, :height, :width]
+    return ((7 * n + 11 * c + 5 * y + 3 * x) % 256).astype(np.uint8)
+
+
+def tar_gz(path, files):
+    """files: name -> bytes. The same bytes at every run."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w") as tar:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    path.write_bytes(gzip.compress(raw.getvalue(), mtime=0))
+
+
+def unpacked(path):
+    folder = tempfile.TemporaryDirectory()
+    with tarfile.open(path) as tar:
+        tar.extractall(folder.name, filter="data")
+    return folder
+
+
+# idx: the header of http://yann.lecun.com/exdb/mnist.
+IDX = OUT / "idx"
+IDX.mkdir(exist_ok=True)
+for part, count in [("train", 5), ("t10k", 3)]:
+    pixels = images(count, 1, 6, 4)
+    content = struct.pack(">IIII", 0x803, count, 6, 4) + pixels.tobytes()
+    labels = struct.pack(">II", 0x801, count) + bytes(i % 3 for i in range(count))
+    if part == "train":
+        with gzip.GzipFile(IDX / "train-images-idx3-ubyte.gz", "wb", mtime=0) as f:
+            f.write(content)
+        with gzip.GzipFile(IDX / "train-labels-idx1-ubyte.gz", "wb", mtime=0) as f:
+            f.write(labels)
+    else:
+        (IDX / "t10k-images-idx3-ubyte").write_bytes(content)
+        (IDX / "t10k-labels-idx1-ubyte").write_bytes(labels)
+        read = torchvision.datasets.mnist.read_image_file(str(IDX / "t10k-images-idx3-ubyte"))
+        assert (read.numpy() == pixels[:, 0]).all()
+        read = torchvision.datasets.mnist.read_label_file(str(IDX / "t10k-labels-idx1-ubyte"))
+        assert read.tolist() == [i % 3 for i in range(count)]
+
+# CIFAR, binary: label(s), then red, green, blue.
+CIFAR10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+COARSE = [f"coarse{i}" for i in range(20)]
+FINE = [f"fine{i}" for i in range(100)]
+
+
+def labels10(count, first=0):
+    return [(3 * i + 1) % 10 for i in range(first, first + count)]
+
+
+def labels100(count):
+    return [(37 * i + 5) % 100 for i in range(count)]
+
+
+def rows(pixels, *labels):
+    return b"".join(bytes(l) + p.tobytes() for p, l in zip(pixels, zip(*labels)))
+
+
+batches10 = {f"data_batch_{b}": (images(2, 3, 32, 32, 2 * b), labels10(2, 2 * b)) for b in range(1, 6)}
+batches10["test_batch"] = (images(3, 3, 32, 32), labels10(3))
+top = "cifar-10-batches-bin"
+files = {f"{top}/batches.meta.txt": ("\n".join(CIFAR10) + "\n\n").encode()}
+for name, (pixels, labels) in batches10.items():
+    files[f"{top}/{name}.bin"] = rows(pixels, labels)
+tar_gz(OUT / "cifar-10-binary.tar.gz", files)
+
+batches100 = {"train": (images(4, 3, 32, 32), labels100(4)), "test": (images(2, 3, 32, 32), labels100(2))}
+top = "cifar-100-binary"
+files = {f"{top}/coarse_label_names.txt": ("\n".join(COARSE) + "\n").encode(),
+         f"{top}/fine_label_names.txt": ("\n".join(FINE) + "\n").encode()}
+for name, (pixels, labels) in batches100.items():
+    files[f"{top}/{name}.bin"] = rows(pixels, [l // 5 for l in labels], labels)
+tar_gz(OUT / "cifar-100-binary.tar.gz", files)
