@@ -22,8 +22,10 @@ type Backend interface {
 	// Describe answers for a net of the catalogue without weights; classes and
 	// features are 0 for the net's own.
 	Describe(ctx context.Context, net string, classes, features int) (NetInfo, error)
+	// DescribeFile answers for a net that comes as a file.
+	DescribeFile(ctx context.Context, file NetFile) (NetInfo, error)
 	// OpenNet builds a net, loads state and makes it ready. state names must
-	// match (weights.Match has been applied).
+	// match (weights.Match has been applied); nil for a file that holds them.
 	OpenNet(ctx context.Context, spec NetSpec, state map[string]weights.Tensor) (Net, error)
 	// Images decodes encoded images; failed[i] says why image i could not be
 	// (its row is zero). pixels asks for Pixels too.
@@ -42,7 +44,8 @@ type NetSpec struct {
 	Net       string
 	Classes   int
 	Features  int
-	Precision string // "f32", "tf32", "bf16", "f64"
+	File      *NetFile // in place of the three before; nil: none
+	Precision string   // "f32", "tf32", "bf16", "f64"
 }
 
 // NetInfo describes a net.
@@ -55,6 +58,9 @@ type NetInfo struct {
 	Parameters     []weights.Parameter `json:"parameters"`
 	Layers         []Layer             `json:"layers"`
 	DefaultLayer   string              `json:"defaultLayer"`
+	// BlackBox says that only forwards and input gradients are known, Reason why.
+	BlackBox bool   `json:"blackBox"`
+	Reason   string `json:"reason"`
 }
 
 // Layer is a named place in a net.

@@ -43,6 +43,10 @@ type ResolvedNet struct {
 	Path, Hash string
 	// Features is the number of columns for nets on tables, else 0.
 	Features int
+	// File is the net itself where it comes from a file; else nil.
+	File *NetFile
+	// ClassNames are those of a net file; nil where it has none.
+	ClassNames []string
 }
 
 // ResolvedData is an opened part of a data set.
@@ -173,7 +177,7 @@ func (r *resolver) all(ctx context.Context) error {
 func (r *resolver) names() error {
 	seen := map[string]bool{}
 	for i, n := range r.Plan.Nets {
-		name := orElse(n.Name, n.Net)
+		name := n.name()
 		if seen[name] {
 			return r.Plan.errorf(fmt.Sprintf("$.nets[%d]", i), "two nets are called %s: give one of them a name (name: ...)", name)
 		}
@@ -208,11 +212,14 @@ func dataName(d DataPlan) string {
 // features is the number of columns of the first data, for nets on tables; 0
 // if no net of the plan is one.
 func (r *resolver) features(ctx context.Context) (int, error) {
-	tables := false
+	tables := r.Plan.anyFile()
 	for i, n := range r.Plan.Nets {
+		if isNetFile(n.Net) {
+			continue
+		}
 		e, err := findEntry("net", n.Net, r.Catalogue.Nets)
 		if err != nil {
-			return 0, r.Plan.errorf(fmt.Sprintf("$.nets[%d].net", i), "%w", err)
+			return 0, r.Plan.errorf(netPath(i, "net"), "%w", err)
 		}
 		tables = tables || len(e.Input) == 1
 	}
@@ -232,9 +239,15 @@ func (r *resolver) features(ctx context.Context) (int, error) {
 	return len(values), err
 }
 
+// netPath is the place of a key of net i in the plan.
+func netPath(i int, key string) string { return fmt.Sprintf("$.nets[%d].%s", i, key) }
+
 // net resolves net i: weights found, read, and matched.
 func (r *resolver) net(ctx context.Context, i, features int) error {
 	n := &r.Plan.Nets[i]
+	if isNetFile(n.Net) {
+		return r.fileNet(ctx, i, features)
+	}
 	at := fmt.Sprintf("$.nets[%d]", i)
 	e, err := findEntry("net", n.Net, r.Catalogue.Nets)
 	if err != nil {
@@ -247,7 +260,7 @@ func (r *resolver) net(ctx context.Context, i, features int) error {
 	if err != nil {
 		return r.Plan.errorf(at, "%w", err)
 	}
-	out := &ResolvedNet{Index: i, Name: orElse(n.Name, n.Net), Features: features, Path: path}
+	out := &ResolvedNet{Index: i, Name: n.name(), Features: features, Path: path}
 	sd, err := weights.Open(path)
 	if err != nil {
 		return r.Plan.errorf(at+".weights", "%w", err)
@@ -436,6 +449,9 @@ const imageNetClasses = 1000
 // nil where they are unknown.
 func (r *Resolved) ClassNames() []string {
 	if names := r.dataFor(r.Nets[0], 0).Set.ClassNames; names != nil {
+		return names
+	}
+	if names := r.Nets[0].ClassNames; len(names) == r.Nets[0].Info.Classes {
 		return names
 	}
 	if r.Nets[0].Info.Classes == imageNetClasses {

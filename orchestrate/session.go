@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/assay-xai/assay/dataset"
-	"github.com/assay-xai/assay/internal/usage"
 	"github.com/assay-xai/assay/weights"
 )
 
@@ -29,23 +28,33 @@ func (s *Session) OpenNet(ctx context.Context, n *ResolvedNet) (Net, error) {
 }
 
 func (r *Resolved) openNet(ctx context.Context, n *ResolvedNet, precision string) (Net, error) {
-	sd, err := weights.Open(n.Path)
+	state, err := r.state(ctx, n)
 	if err != nil {
 		return nil, err
 	}
-	if sd.Hash != n.Hash {
-		return nil, usage.Errorf("weights %s changed while they were in use", n.Path)
-	}
-	state, _, err := r.match(ctx, n, n.Info.Net, sd)
-	if err != nil {
-		return nil, err
-	}
-	spec := NetSpec{Net: n.Info.Net, Classes: n.Info.Classes, Features: n.Features, Precision: precision}
+	spec := NetSpec{Net: n.Info.Net, Classes: n.Info.Classes, Features: n.Features, File: n.File, Precision: precision}
 	net, err := r.Backend.OpenNet(ctx, spec, state)
 	if err != nil {
 		return nil, fmt.Errorf("opening net %s: %w", n.Name, err)
 	}
 	return net, nil
+}
+
+// state reads the net's weights again; nil where the net holds them.
+func (r *Resolved) state(ctx context.Context, n *ResolvedNet) (map[string]weights.Tensor, error) {
+	if n.File != nil {
+		state, _, err := n.fileState()
+		return state, err
+	}
+	sd, err := weights.Open(n.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.setHash(sd.Hash); err != nil {
+		return nil, err
+	}
+	state, _, err := r.match(ctx, n, n.Info.Net, sd)
+	return state, err
 }
 
 // Load reads and preprocesses items of d as n wants them. failed[i] says why

@@ -106,12 +106,33 @@ func (b *Backend) Catalogue(context.Context) (orchestrate.Catalogue, error) {
 
 // Describe answers for a net without weights.
 func (b *Backend) Describe(ctx context.Context, net string, classes, features int) (orchestrate.NetInfo, error) {
-	n, err := b.d.NewNet(ctx, torchx.NetSpec{Net: net, Classes: classes, Features: features})
+	return b.describeSpec(ctx, orchestrate.NetSpec{Net: net, Classes: classes, Features: features})
+}
+
+// DescribeFile answers for a net that comes as a file.
+func (b *Backend) DescribeFile(ctx context.Context, file orchestrate.NetFile) (orchestrate.NetInfo, error) {
+	return b.describeSpec(ctx, orchestrate.NetSpec{File: &file})
+}
+
+func (b *Backend) describeSpec(ctx context.Context, spec orchestrate.NetSpec) (orchestrate.NetInfo, error) {
+	n, err := b.build(ctx, spec)
 	if err != nil {
 		return orchestrate.NetInfo{}, mark(err)
 	}
 	defer n.Close()
 	return describe(n)
+}
+
+// build makes a net without its parameters, except for TorchScript, which has them.
+func (b *Backend) build(ctx context.Context, spec orchestrate.NetSpec) (*torchx.Net, error) {
+	switch f := spec.File; {
+	case f == nil:
+		return b.d.NewNet(ctx, torchx.NetSpec{Net: spec.Net, Classes: spec.Classes, Features: spec.Features})
+	case f.Script:
+		return nil, usage.Errorf("%s: TorchScript is not read yet", f.Name)
+	default:
+		return b.d.NewNet(ctx, torchx.NetSpec{Graph: f.Content})
+	}
 }
 
 func describe(n *torchx.Net) (orchestrate.NetInfo, error) {
@@ -135,12 +156,12 @@ func (b *Backend) OpenNet(ctx context.Context, spec orchestrate.NetSpec, state m
 	if err := b.makeBF16Safe(ctx, precision); err != nil {
 		return nil, err
 	}
-	n, err := b.d.NewNet(ctx, torchx.NetSpec{Net: spec.Net, Classes: spec.Classes, Features: spec.Features})
+	n, err := b.build(ctx, spec)
 	if err != nil {
 		return nil, mark(err)
 	}
 	out := &net{b: b, n: n, precision: precision}
-	if err := out.load(ctx, state); err != nil {
+	if err := out.load(ctx, spec, state); err != nil {
 		n.Close()
 		return nil, fmt.Errorf("net %s: %w", spec.Net, mark(err))
 	}
@@ -154,7 +175,7 @@ type net struct {
 	info      orchestrate.NetInfo
 }
 
-func (n *net) load(ctx context.Context, state map[string]weights.Tensor) error {
+func (n *net) load(ctx context.Context, spec orchestrate.NetSpec, state map[string]weights.Tensor) error {
 	tensors := make(map[string]*torchx.Tensor, len(state))
 	defer func() {
 		for _, t := range tensors {
@@ -170,8 +191,10 @@ func (n *net) load(ctx context.Context, state map[string]weights.Tensor) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	if err := n.n.Load(ctx, tensors); err != nil {
-		return err
+	if spec.File == nil || !spec.File.Script {
+		if err := n.n.Load(ctx, tensors); err != nil {
+			return err
+		}
 	}
 	if err := n.n.Prepare(ctx, n.precision); err != nil {
 		return err

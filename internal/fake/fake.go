@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -128,9 +129,27 @@ func Weights(path string, classes int) error {
 		"fc.weight": {DType: "f32", Shape: []int64{int64(classes), inputs}, Data: data}}, nil)
 }
 
+// DescribeFile takes a net file whose "net" is one of the fake's.
+func (b *Backend) DescribeFile(ctx context.Context, file orchestrate.NetFile) (orchestrate.NetInfo, error) {
+	var own struct {
+		Net     string `json:"net"`
+		Classes int    `json:"classes"`
+	}
+	if err := json.Unmarshal(file.Content, &own); err != nil {
+		return orchestrate.NetInfo{}, usage.Errorf("fake: %s: %w", file.Name, err)
+	}
+	return b.Describe(ctx, own.Net, own.Classes, 0)
+}
+
 // OpenNet opens a net.
 func (b *Backend) OpenNet(ctx context.Context, spec orchestrate.NetSpec, state map[string]weights.Tensor) (orchestrate.Net, error) {
-	info, err := b.Describe(ctx, spec.Net, spec.Classes, spec.Features)
+	var info orchestrate.NetInfo
+	var err error
+	if spec.File != nil {
+		info, err = b.DescribeFile(ctx, *spec.File)
+	} else {
+		info, err = b.Describe(ctx, spec.Net, spec.Classes, spec.Features)
+	}
 	if err != nil {
 		return nil, err
 	}
