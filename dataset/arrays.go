@@ -18,6 +18,9 @@ import (
 // maxArrayBytes bounds an array that must be unpacked into memory.
 const maxArrayBytes = 4 << 30
 
+// maxBehind bounds what may follow an array that is unpacked.
+const maxBehind = 1 << 20
+
 // openNpy opens an array file; a gzipped one is unpacked into memory.
 func openNpy(name string) (*ndarray, error) {
 	f, err := os.Open(name)
@@ -30,11 +33,7 @@ func openNpy(name string) (*ndarray, error) {
 		if err != nil {
 			return nil, usage.Errorf("dataset: %s: no gzip file, or one cut off: %w", name, err)
 		}
-		b, err := readAtMost(zipped, 0, maxArrayBytes)
-		if err != nil {
-			return nil, usage.Errorf("dataset: %s is damaged or cut off: %w", name, err)
-		}
-		return readNpyHeader(name, bytes.NewReader(b), int64(len(b)))
+		return unpackNpy(name, zipped, maxArrayBytes)
 	}
 	info, err := f.Stat()
 	if err == nil {
@@ -240,9 +239,39 @@ func openMember(path string, file io.ReaderAt, fileSize int64, f *zip.File) (*nd
 		return nil, usage.Errorf("dataset: %s is damaged: %w", name, err)
 	}
 	defer r.Close()
-	b, err := readAtMost(r, int64(f.UncompressedSize64), maxArrayBytes)
+	return unpackNpy(name, r, int64(f.UncompressedSize64))
+}
+
+// unpackNpy reads an array of about size bytes from a stream into memory, its
+// header first: a shape that cannot be is refused before the data come.
+func unpackNpy(name string, r io.Reader, size int64) (*ndarray, error) {
+	damaged := func(err error) error { return usage.Errorf("dataset: %s is damaged or cut off: %w", name, err) }
+	head, err := readAtMost(io.LimitReader(r, maxHeaderBytes+12), maxHeaderBytes+12, maxHeaderBytes+12)
 	if err != nil {
-		return nil, usage.Errorf("dataset: %s is damaged: %w", name, err)
+		return nil, damaged(err)
 	}
-	return readNpyHeader(name, bytes.NewReader(b), int64(len(b)))
+	a, err := readNpyHeader(name, bytes.NewReader(head), max(size, int64(len(head))))
+	if err != nil {
+		return nil, err
+	}
+	bytesInAll := a.offset + a.bytes()
+	if bytesInAll > maxArrayBytes {
+		return nil, usage.Errorf("dataset: %s unpacks to %d bytes: want at most %d", name, bytesInAll, int64(maxArrayBytes))
+	}
+	b, err := readAtMost(io.LimitReader(io.MultiReader(bytes.NewReader(head), r), bytesInAll), bytesInAll, bytesInAll)
+	if err == nil && int64(len(b)) < bytesInAll {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, damaged(err)
+	}
+	// The checksum comes at the end; numpy takes no notice of what stands there.
+	switch n, err := io.CopyN(io.Discard, r, maxBehind); {
+	case err != nil && err != io.EOF:
+		return nil, damaged(err)
+	case n == maxBehind:
+		return nil, usage.Errorf("dataset: %s: more than %d bytes behind its array of shape %v", name, maxBehind-1, a.shape)
+	}
+	a.r = bytes.NewReader(b)
+	return a, nil
 }

@@ -120,7 +120,7 @@ func TestTableErrors(t *testing.T) {
 		{"no such column", "size,y\n1,0\n", "label: sise", Options{}, []string{`"sise"`, "did you mean size?"}},
 		{"columns twice", "a,a,y\n1,2,0\n", "", Options{}, []string{"columns 1 and 2", `"a"`}},
 		{"schema of other width", "a,y\n1,0\n", "columns: [a, b, y]", Options{}, []string{"2 columns", "names 3"}},
-		{"unknown key", "a,y\n1,0\n", "\nlable: y", Options{}, []string{"t.schema.yaml", "[2:1]"}},
+		{"unknown key", "a,y\n1,0\n", "\nlable: y", Options{}, []string{"t.schema.yaml", "t.schema.yaml:2:1: "}},
 		{"shape", "a,b,y\n1,2,0\n", "shape: [1, 3, 1]", Options{}, []string{"2 columns", "[1 3 1]"}},
 		{"shape of nothing", "a,b,y\n1,2,0\n", "shape: [1, 0, 1]", Options{}, []string{"[1 0 1]"}},
 		{"other separator", "a|y\n1|0\n", "", Options{}, []string{"separator"}},

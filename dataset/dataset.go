@@ -135,7 +135,7 @@ func (s *Set) Read(ctx context.Context, i int) ([]byte, error) {
 	}
 	b, err := s.store.bytes(ctx, i)
 	if err != nil {
-		return nil, fmt.Errorf("dataset: reading %s of %s: %w", s.items[i].ID, s.Path, err)
+		return nil, usage.Line(fmt.Errorf("dataset: reading %s of %s: %w", s.items[i].ID, s.Path, err), s.Path)
 	}
 	s.remember(i, sha256.Sum256(b))
 	return b, nil
@@ -152,7 +152,7 @@ func (s *Set) Values(i int) (values []float32, shape []int, err error) {
 	}
 	values, shape, err = s.store.values(i)
 	if err != nil {
-		return nil, nil, fmt.Errorf("dataset: reading row %s of %s: %w", s.items[i].ID, s.Path, err)
+		return nil, nil, usage.Line(fmt.Errorf("dataset: reading row %s of %s: %w", s.items[i].ID, s.Path, err), s.Path)
 	}
 	return values, shape, nil
 }

@@ -2,7 +2,7 @@ package dataset
 
 import (
 	"encoding/binary"
-	"fmt"
+	"errors"
 	"io"
 	"math"
 
@@ -110,8 +110,8 @@ func readNpyHeader(name string, r io.ReaderAt, size int64) (a *ndarray, err erro
 // npyHeader lets npyio read a header. It panics at some malformed ones.
 func npyHeader(r io.Reader) (header npy.Header, err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("malformed header: %v", p)
+		if recover() != nil {
+			err = errors.New("its header is not the dictionary of descr, fortran_order and shape that numpy writes")
 		}
 	}()
 	reader, err := npy.NewReader(r)
@@ -119,6 +119,15 @@ func npyHeader(r io.Reader) (header npy.Header, err error) {
 		return npy.Header{}, err
 	}
 	return reader.Header, nil
+}
+
+// bytes is the size of the elements.
+func (a *ndarray) bytes() int64 {
+	n := int64(a.dtype.size)
+	for _, side := range a.shape {
+		n *= int64(side)
+	}
+	return n
 }
 
 // inputShape is the shape of a row: [F] of [N,F], [C,H,W] of [N,C,H,W], and
@@ -137,17 +146,16 @@ func (a *ndarray) inputShape() ([]int, error) {
 	return append([]int{}, a.shape[1:]...), nil
 }
 
-// read returns count elements from place first.
-func (a *ndarray) read(first, count int) ([]float64, error) {
+// each calls take with count elements from place first on: 0..count-1 and the value.
+func (a *ndarray) each(first, count int, take func(i int, v float64)) error {
 	b := make([]byte, count*a.dtype.size)
 	if n, err := a.r.ReadAt(b, a.offset+int64(first)*int64(a.dtype.size)); n < len(b) {
-		return nil, fmt.Errorf("reading elements %d..%d: %w", first, first+count-1, err)
+		return usage.Errorf("reading elements %d..%d: %w", first, first+count-1, err)
 	}
-	values := make([]float64, count)
-	for i := range values {
-		values[i] = a.dtype.at(b[i*a.dtype.size:], a.dtype.order)
+	for i := range count {
+		take(i, a.dtype.at(b[i*a.dtype.size:], a.dtype.order))
 	}
-	return values, nil
+	return nil
 }
 
 func (a *ndarray) row(i int) ([]float32, []int, error) {
@@ -159,13 +167,10 @@ func (a *ndarray) row(i int) ([]float32, []int, error) {
 	for _, n := range shape {
 		count *= n
 	}
-	raw, err := a.read(i*count, count)
+	values := make([]float32, count)
+	err = a.each(i*count, count, func(k int, v float64) { values[k] = float32(v) })
 	if err != nil {
 		return nil, nil, err
-	}
-	values := make([]float32, count)
-	for k, v := range raw {
-		values[k] = float32(v)
 	}
 	return values, shape, nil
 }
@@ -181,16 +186,18 @@ func (a *ndarray) labels(count int) ([]int, error) {
 	if !a.dtype.integer {
 		return nil, usage.Errorf("dataset: %s: labels of type %s: want integers", a.name, a.dtype.id)
 	}
-	raw, err := a.read(0, count)
+	classes, bad := make([]int, count), error(nil)
+	err := a.each(0, count, func(i int, v float64) {
+		if (v < 0 || v > math.MaxInt32) && bad == nil {
+			bad = usage.Errorf("dataset: %s: row %s: class %.0f: want a number from 0", a.name, rowID(i), v)
+		}
+		classes[i] = int(v)
+	})
 	if err != nil {
 		return nil, usage.Errorf("dataset: %s: %w", a.name, err)
 	}
-	classes := make([]int, count)
-	for i, v := range raw {
-		if v < 0 || v > math.MaxInt32 {
-			return nil, usage.Errorf("dataset: %s: row %s: class %.0f: want a number from 0", a.name, rowID(i), v)
-		}
-		classes[i] = int(v)
+	if bad != nil {
+		return nil, bad
 	}
 	return classes, nil
 }

@@ -40,7 +40,16 @@ func formats() []format {
 // batches, or data that the program carries ("embedded:photos", see Embedded). A file
 // whose name says nothing is known by its content. Archives are never unpacked
 // to disk. Errors that the user can mend satisfy errors.Is(err, usage.Err).
+//
+// What a file says of itself is checked against its size before memory is
+// taken for it; where data are compressed, memory grows with what really comes
+// out. Errors are one line each.
 func Open(ctx context.Context, path string, opt Options) (*Set, error) {
+	set, err := openAny(ctx, path, opt)
+	return set, usage.Line(err, path)
+}
+
+func openAny(ctx context.Context, path string, opt Options) (*Set, error) {
 	opt = opt.withDefaults()
 	if opt.Limit < 0 {
 		return nil, usage.Errorf("dataset: limit %d: want a number of items, or 0 for all", opt.Limit)

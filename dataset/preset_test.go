@@ -94,7 +94,7 @@ func TestParsePreset(t *testing.T) {
 		requireUsage(t, err, c.want, "p.yaml")
 	}
 	_, err = ParsePreset("p.yaml", []byte("resize: none\nfoo: 1\n"))
-	requireUsage(t, err, "[2:1]") // line and column of the unknown key
+	requireUsage(t, err, ":2:1: ") // line and column of the unknown key
 }
 
 func TestLoadPreset(t *testing.T) {

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/assay-xai/assay/internal/usage"
+	"github.com/assay-xai/assay/internal/yamlfile"
 )
 
 // Values of Preset.Resize and Preset.Interpolation.
@@ -101,8 +100,8 @@ func LoadPreset(nameOrFile string) (Preset, error) {
 // bilinear, scale 255, mean 0 and std 1. from names the text in errors.
 func ParsePreset(from string, text []byte) (Preset, error) {
 	var p Preset
-	if err := yaml.UnmarshalWithOptions(text, &p, yaml.Strict()); err != nil {
-		return Preset{}, usage.Errorf("dataset: preset %s: %s", from, yaml.FormatError(err, false, true))
+	if err := yamlfile.Decode(from, text, &p); err != nil {
+		return Preset{}, usage.Errorf("dataset: preset %w", err)
 	}
 	if p.ID == "" {
 		p.ID = "custom"

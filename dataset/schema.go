@@ -7,9 +7,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/assay-xai/assay/internal/usage"
+	"github.com/assay-xai/assay/internal/yamlfile"
 )
 
 // Schema describes the columns of an opened table.
@@ -66,8 +65,8 @@ func readSchemaBeside(path string) (TableSchema, error) {
 	if err != nil {
 		return s, usage.Errorf("dataset: schema: %w", err)
 	}
-	if err := yaml.UnmarshalWithOptions(text, &s, yaml.Strict()); err != nil {
-		return s, usage.Errorf("dataset: schema %s: %s", name, yaml.FormatError(err, false, true))
+	if err := yamlfile.Decode(name, text, &s); err != nil {
+		return s, usage.Errorf("dataset: schema %w", err)
 	}
 	for _, n := range s.Shape {
 		if n < 1 || n > maxSide {

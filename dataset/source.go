@@ -161,8 +161,9 @@ func (d *dirSource) read(ctx context.Context, e entry) ([]byte, error) {
 // readAtMost reads a file that should have size bytes and may have limit.
 func readAtMost(r io.Reader, size, limit int64) ([]byte, error) {
 	// One byte more than expected, so that the end is seen without growing;
-	// but no file gets much memory for its word alone.
-	b := make([]byte, 0, min(size, limit, 1<<24)+1)
+	// but no file gets much memory for its word alone: what has come doubles it.
+	size = max(0, min(size, limit))
+	b := make([]byte, 0, min(size, 1<<20)+1)
 	for {
 		n, err := r.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
@@ -176,7 +177,11 @@ func readAtMost(r io.Reader, size, limit int64) ([]byte, error) {
 			return nil, err
 		}
 		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
+			more := int64(len(b))
+			if left := size + 1 - more; left > 0 {
+				more = min(more, left)
+			}
+			b = append(make([]byte, 0, int64(len(b))+more), b...)
 		}
 	}
 }

@@ -54,7 +54,8 @@ func openTgz(ctx context.Context, name string, size int64, opt Options) (*tgzSou
 		return nil, err
 	}
 	defer f.Close()
-	room := min(opt.MaxBytes, indexCacheBytes)
+	// Encoded images hardly shrink: what unpacks to much more is not kept.
+	room := min(opt.MaxBytes, indexCacheBytes, 4*size+1<<20)
 	t.cache, t.passes = map[int64][]byte{}, 1
 	place := int64(0)
 	err = indexTar(ctx, t.archiveIndex, zipped, func(clean string, size int64, content io.Reader) error {

@@ -37,10 +37,12 @@ func checkStatic(p *Plan) (Study, error) {
 	case p.Report.Alpha < 0:
 		return study, p.errorf("$.report.alpha", "alpha %v: want more than 0", p.Report.Alpha)
 	}
+	seen := make(map[uint64]bool, len(p.Seeds))
 	for i, s := range p.Seeds {
-		if slices.Contains(p.Seeds[:i], s) {
+		if seen[s] {
 			return study, p.errorf(fmt.Sprintf("$.seeds[%d]", i), "seed %d is there twice", s)
 		}
+		seen[s] = true
 	}
 	for i, n := range p.Nets {
 		if n.Net == "" {

@@ -1,18 +1,16 @@
 package orchestrate
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"github.com/assay-xai/assay/dataset"
 	"github.com/assay-xai/assay/internal/usage"
+	"github.com/assay-xai/assay/internal/yamlfile"
 )
 
 // PlanVersion is the version of the plan's format.
@@ -206,32 +204,22 @@ func LoadPlan(path string) (*Plan, error) {
 // and column; unknown keys are errors. What the plan says is checked when it is
 // resolved.
 func ParsePlan(name string, text []byte) (*Plan, error) {
-	file, err := parser.ParseBytes(text, 0)
+	file, err := yamlfile.Parse(name, text)
 	if err != nil {
-		return nil, yamlError(name, err)
+		return nil, err
 	}
 	if len(file.Docs) != 1 || file.Docs[0].Body == nil {
 		return nil, usage.Errorf("%s: want one plan, there are %d", name, len(file.Docs))
 	}
 	var p Plan
-	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(&p); err != nil {
-		return nil, yamlError(name, err)
+	if err := yamlfile.Decode(name, text, &p); err != nil {
+		return nil, err
 	}
 	p.where = &source{name: name, file: file}
 	if p.Version != PlanVersion {
 		return nil, p.errorf("$.version", "version %d: want %d", p.Version, PlanVersion)
 	}
 	return &p, nil
-}
-
-// yamlError puts file, line and column before what the parser says.
-func yamlError(name string, err error) error {
-	var e yaml.Error
-	if errors.As(err, &e) && e.GetToken() != nil {
-		at := e.GetToken().Position
-		return usage.Errorf("%s:%d:%d: %s", name, at.Line, at.Column, e.GetMessage())
-	}
-	return usage.Errorf("%s: %w", name, err)
 }
 
 // source is the text that a plan came from.
@@ -243,7 +231,7 @@ type source struct {
 // errorf is usage.Errorf with the place of a value of the plan before it, if
 // the plan came from a file. path is goccy's: $.nets[0].net.
 func (p *Plan) errorf(path, format string, args ...any) error {
-	return usage.Errorf("%s%w", p.place(path), fmt.Errorf(format, args...))
+	return usage.Errorf("%s%w", p.place(path), usage.Line(fmt.Errorf(format, args...), ""))
 }
 
 func (p *Plan) place(path string) string {

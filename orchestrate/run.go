@@ -87,6 +87,9 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	}
 	plan := applyPrior(job.Plan, prior)
 	backend, err := job.Open(plan.Device, plan.Threads)
+	if errors.Is(err, usage.Err) {
+		return Outcome{}, plan.errorf("$.device", "%w", err)
+	}
 	if err != nil {
 		return Outcome{}, err
 	}

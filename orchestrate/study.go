@@ -118,6 +118,9 @@ func FindStudy(id string) (Study, error) {
 	return Study{}, usage.Errorf("study %q: %s", id, DidYouMean(id, names))
 }
 
+// maxPoints bounds the points of a grid: a dozen short lists make millions.
+const maxPoints = 1 << 16
+
 // points expands a plan's grid: the product of the values of every parameter,
 // the last parameter fastest. Points that Check makes equal come once.
 func (s Study) points(r *Resolved) ([]Params, error) {
@@ -130,6 +133,9 @@ func (s Study) points(r *Resolved) ([]Params, error) {
 		values, err := s.values(p, d)
 		if err != nil {
 			return nil, err
+		}
+		if len(values) > maxPoints/len(list) {
+			return nil, p.errorf("$.grid."+d.Name, "the grid has more than %d points: want fewer values", maxPoints)
 		}
 		var next []Params
 		for _, point := range list {

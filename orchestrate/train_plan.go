@@ -1,7 +1,6 @@
 package orchestrate
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +14,7 @@ import (
 	"github.com/assay-xai/assay/dataset"
 	"github.com/assay-xai/assay/internal/record"
 	"github.com/assay-xai/assay/internal/usage"
+	"github.com/assay-xai/assay/internal/yamlfile"
 )
 
 // trainCode changes when the same settings give other weights.
@@ -77,8 +77,8 @@ func readPriorTraining(out string) (*TrainPlan, error) {
 		return nil, usage.Errorf("out: %w", err)
 	}
 	var p TrainPlan
-	if err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(&p); err != nil {
-		return nil, yamlError(path, err)
+	if err := yamlfile.Decode(path, text, &p); err != nil {
+		return nil, err
 	}
 	return &p, nil
 }

@@ -3,6 +3,7 @@ package mutate
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"encoding/binary"
 	"fmt"
@@ -113,6 +114,7 @@ func rewriteZip(r *rand.Rand, b []byte, inner Mutator, suffix string) []byte {
 	chosen := pick(r, candidates)
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
+	w.RegisterCompressor(zip.Deflate, func(to io.Writer) (io.WriteCloser, error) { return flate.NewWriter(to, flate.BestSpeed) })
 	for i, f := range archive.File {
 		content, err := readMember(f)
 		if err != nil {
@@ -290,7 +292,7 @@ func Gzip(inner Mutator) Mutator {
 			content = inner(r, content)
 		}
 		var out bytes.Buffer
-		w := gzip.NewWriter(&out)
+		w, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // a level that there is
 		if r.IntN(16) == 0 {
 			w.Name, w.Comment = strings.Repeat("n", 600), "c"
 		}

@@ -35,7 +35,7 @@ const (
 	// deadline is for a reader that hangs: a case takes about a millisecond.
 	deadline = 30 * time.Second
 	// maxMessage bounds an error, the folder of the file left out.
-	maxMessage = 300
+	maxMessage = 320
 )
 
 // Count is the number of cases a format: ASSAY_MUTATIONS, or 2000.
@@ -74,11 +74,16 @@ func Every(t *testing.T, f Format, reader Reader) {
 		}
 	}
 	failed, refused, count := 0, 0, Count(t)
+	slowest, slow := time.Duration(0), ""
 	for n := range count {
 		b, seed := f.Case(n)
 		write(b)
 		what := fmt.Sprintf("%s case %d (of %s, %d bytes)", f.Name, n, seed, len(b))
+		began := time.Now()
 		problem, err := reader.call(path, uint64(len(b)), what)
+		if took := time.Since(began); took > slowest {
+			slowest, slow = took, what
+		}
 		if err != nil {
 			refused++
 		}
@@ -97,7 +102,7 @@ func Every(t *testing.T, f Format, reader Reader) {
 	if refused < count/4 {
 		t.Errorf("%s: %d of %d cases were refused: the damage does not reach the reader", f.Name, refused, count)
 	}
-	t.Logf("%s: %d cases, %d refused", f.Name, count, refused)
+	t.Logf("%s: %d cases, %d refused; the slowest took %v: %s", f.Name, count, refused, slowest.Round(time.Millisecond), slow)
 }
 
 // call reads one file. problem says which promise was broken, "" if none.
@@ -159,7 +164,7 @@ func OneLine(err error, file string) string {
 		return "holds an address"
 	}
 	for _, word := range []string{
-		"goroutine", "runtime error", "&{", "map[", "%!", "interface {", "[]interface", "*types.", "types.", "struct field", "Go struct", "Go value", "reflect.", "orchestrate.", "dataset.Options", "weights.Tensor", "(MISSING)", "panic",
+		"goroutine", "runtime error", "&{", "map[", "%!", "interface {", "[]interface", "*types.", "types.", "struct field", "Go struct", "Go value", "reflect.", "orchestrate.", "dataset.Options", "usage.", "weights.Tensor", "(MISSING)", "panic",
 	} {
 		if strings.Contains(bare, word) {
 			return "speaks of Go's insides: " + word

@@ -8,7 +8,7 @@ import (
 )
 
 // maxLine bounds what Line leaves of a message, in bytes.
-const maxLine = 240
+const maxLine = 280
 
 type lined struct {
 	error
@@ -21,7 +21,7 @@ func (l lined) Unwrap() error { return l.error }
 // Line makes the message of an error about a stranger's file one line that can
 // be printed: what such a file holds ends up in messages, and it may be
 // anything. Line breaks and characters that are not printed are escaped as Go
-// escapes them, and of more than 240 bytes (beside those of path, which may be
+// escapes them, and of more than 280 bytes (beside those of path, which may be
 // long) the middle is left out. nil stays nil; the error stays what it was for
 // errors.Is and As.
 func Line(err error, path string) error {

@@ -19,14 +19,14 @@ func TestLine(t *testing.T) {
 	}
 	long := strings.Repeat("é", 1000)
 	got := Line(errors.New("begins "+long+" ends"), "").Error()
-	require.LessOrEqual(t, len(got), 240)
+	require.LessOrEqual(t, len(got), 280)
 	require.True(t, utf8.ValidString(got))
 	require.Regexp(t, `^begins .* \.\.\. .* ends$`, got)
 
 	path := "/" + strings.Repeat("p", 4000)
 	got = Line(errors.New("dataset: "+path+": "+long), path).Error()
 	require.Contains(t, got, path)
-	require.LessOrEqual(t, len(got), len(path)+250)
+	require.LessOrEqual(t, len(got), len(path)+290)
 
 	require.ErrorIs(t, Line(Errorf("%w", io.EOF), ""), Err)
 	require.ErrorIs(t, Line(Errorf("%w", io.EOF), ""), io.EOF)
