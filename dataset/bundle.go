@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -77,7 +78,12 @@ func openFolderBundle(root string) (*folderBundle, error) {
 	}
 	b := &folderBundle{root: root}
 	for _, item := range list {
-		if !item.IsDir() && !isJunk(item.Name()) {
+		isDir := item.IsDir()
+		if item.Type()&fs.ModeSymlink != 0 {
+			info, err := os.Stat(b.at(item.Name()))
+			isDir = err != nil || info.IsDir() // a link to nowhere is no file either
+		}
+		if !isDir && !isJunk(item.Name()) {
 			b.list = append(b.list, item.Name())
 		}
 	}

@@ -28,6 +28,7 @@ func formats() []format {
 		{[]string{"idx3-ubyte", "idx3-ubyte.gz"}, "\x00\x00\x08\x03", 0, layoutFile(openIdxFiles)},
 		{[]string{"idx1-ubyte", "idx1-ubyte.gz"}, "\x00\x00\x08\x01", 0, layoutFile(openIdxFiles)}, // which says what would be right
 		{[]string{".bin"}, "", 0, layoutFile(openCIFARFile)},
+		{[]string{"data_batch_1", "test_batch"}, "\x80", 0, layoutFile(openCIFARPickles)},
 		{[]string{".tar.gz", ".tgz"}, "\x1f\x8b", 0, archiveOpener(walkTgz, openTgz)},
 		{[]string{".tar"}, "ustar", 257, archiveOpener(walkTar, openTar)},
 		{[]string{".zip"}, "PK", 0, archiveOpener(walkZip, openZip)},

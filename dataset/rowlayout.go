@@ -29,6 +29,8 @@ func rowLayouts() []rowLayout {
 		{"idx files (MNIST)", idxSplit, openIdxFiles},
 		{"binary batches of CIFAR-10", cifar10BinarySplit, openCIFAR10Binary},
 		{"binary batches of CIFAR-100", cifar100BinarySplit, openCIFAR100Binary},
+		{"Python batches of CIFAR-10", cifar10PickleSplit, openCIFARPickles},
+		{"Python batches of CIFAR-100", cifar100PickleSplit, openCIFARPickles},
 	}
 }
 

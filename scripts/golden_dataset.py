@@ -143,3 +143,80 @@ files = {f"{top}/coarse_label_names.txt": ("\n".join(COARSE) + "\n").encode(),
 for name, (pixels, labels) in batches100.items():
     files[f"{top}/{name}.bin"] = rows(pixels, [l // 5 for l in labels], labels)
 tar_gz(OUT / "cifar-100-binary.tar.gz", files)
+
+# CIFAR, pickled. Python 2 wrote the published files (protocol 2, str); Python 3
+# can write str as Python 2 did only by hand, so: its own protocols, with keys
+# of both kinds, as files that were read and written again have them.
+
+
+def py2(value, out):
+    """Protocol 2 as Python 2's pickler wrote it: SHORT_BINSTRING and BINSTRING."""
+    if isinstance(value, dict):
+        out += b"}("
+        for k, v in value.items():
+            py2(k, out), py2(v, out)
+        out += b"u"
+    elif isinstance(value, list):
+        out += b"]("
+        for v in value:
+            py2(v, out)
+        out += b"e"
+    elif isinstance(value, str):
+        out += b"U" + bytes([len(value)]) + value.encode()
+    elif isinstance(value, int):
+        out += b"K" + bytes([value])
+    else:
+        raw = value.tobytes()
+        out += b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\0\x85U\x01b\x87R(K\x01"
+        out += b"J" + struct.pack("<i", value.shape[0]) + b"J" + struct.pack("<i", value.shape[1]) + b"\x86"
+        out += b"cnumpy\ndtype\nU\x02u1K\0K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb"
+        out += b"\x89T" + struct.pack("<i", len(raw)) + raw + b"tb"
+
+
+def dumps2(value):
+    out = bytearray(b"\x80\x02")
+    py2(value, out)
+    return bytes(out + b".")
+
+
+def batch(pixels, labels, fine=True):
+    data = pixels.reshape(len(pixels), -1)
+    names = [f"{i}.png" for i in range(len(labels))]
+    if not fine:
+        return {"batch_label": "batch", "labels": labels, "data": data, "filenames": names}
+    return {"filenames": names, "batch_label": "batch", "fine_labels": labels,
+            "coarse_labels": [l // 5 for l in labels], "data": data}
+
+
+def byte_keys(d):
+    return {k.encode(): v for k, v in d.items()}
+
+
+top = "cifar-10-batches-py"
+files = {f"{top}/batches.meta": dumps2({"num_cases_per_batch": 2, "label_names": CIFAR10, "num_vis": 255})}
+writers = [dumps2, lambda d: pickle.dumps(d, 2), lambda d: pickle.dumps(d, 3), lambda d: pickle.dumps(byte_keys(d), 4),
+           lambda d: pickle.dumps(d | {"data": np.asfortranarray(d["data"])}, 5), dumps2]
+for (name, (pixels, labels)), write in zip(batches10.items(), writers, strict=True):
+    files[f"{top}/{name}"] = write(batch(pixels, labels, fine=False))
+    assert (pickle.loads(files[f"{top}/{name}"], encoding="latin1").get("data", pixels.reshape(len(pixels), -1)) == pixels.reshape(len(pixels), -1)).all()
+tar_gz(OUT / "cifar-10-python.tar.gz", files)
+
+top = "cifar-100-python"
+files = {f"{top}/meta": dumps2({"fine_label_names": FINE, "coarse_label_names": COARSE})}
+for name, (pixels, labels) in batches100.items():
+    files[f"{top}/{name}"] = dumps2(batch(pixels, labels))
+tar_gz(OUT / "cifar-100-python.tar.gz", files)
+
+for cls, path in [(torchvision.datasets.CIFAR10, "cifar-10-python.tar.gz"), (torchvision.datasets.CIFAR100, "cifar-100-python.tar.gz")]:
+    cls._check_integrity = lambda self: True
+    torchvision.datasets.cifar.check_integrity = lambda *_: True
+    batches = batches10 if cls is torchvision.datasets.CIFAR10 else batches100
+    if cls is torchvision.datasets.CIFAR10:  # it has no patience with keys in bytes
+        cls.train_list = [e for e in cls.train_list if e[0] != "data_batch_4"]
+    with unpacked(OUT / path) as folder:
+        for train in [True, False]:
+            read = cls(folder, train=train)
+            want = [v for k, v in batches.items() if ("test" in k) != train and k != "data_batch_4"]
+            assert (read.data.transpose(0, 3, 1, 2) == np.concatenate([p for p, _ in want])).all()
+            assert read.targets == [l for _, ls in want for l in ls]
+            assert read.classes == (CIFAR10 if cls is torchvision.datasets.CIFAR10 else FINE)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/assay-xai/assay/internal/pickle"
 	"github.com/assay-xai/assay/internal/usage"
 )
 
@@ -225,7 +226,7 @@ func TestOnlyListedNamesAreAdmitted(t *testing.T) {
 			scan, err := scanPickle([]byte(p))
 			require.NoError(t, err, name)
 			_, err = unpickle([]byte(p), scan, nil)
-			require.ErrorIs(t, err, refusedError{name})
+			require.ErrorIs(t, err, pickle.RefusedError{Name: name, Advice: onlyTensors})
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"math/big"
 
 	"github.com/nlpodyssey/gopickle/types"
+
+	"github.com/assay-xai/assay/internal/pickle"
 )
 
 // The legacy layout (before PyTorch 1.6) is five pickles (magic number,
@@ -40,16 +42,16 @@ func (p *pickleReader) next(persistent func(any) (any, error)) (any, error) {
 			return nil, err
 		}
 		scan, err := scanPickle(b)
-		if errors.Is(err, errShortPickle) && int64(len(b)) < left {
+		if errors.Is(err, pickle.ErrShort) && int64(len(b)) < left {
 			continue
 		}
-		if errors.Is(err, errShortPickle) {
+		if errors.Is(err, pickle.ErrShort) {
 			return nil, fmt.Errorf("truncated at byte %d: %w (get the file again)", p.size, err)
 		}
 		if err != nil {
 			return nil, err
 		}
-		p.at += int64(scan.end)
+		p.at += int64(scan.End)
 		return unpickle(b, scan, persistent)
 	}
 }
@@ -160,5 +162,5 @@ func isPickle(b []byte) bool {
 		return true
 	}
 	scan, err := scanPickle(b)
-	return err == nil && len(scan.globals) > 0
+	return err == nil && len(scan.Globals) > 0
 }

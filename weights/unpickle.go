@@ -1,13 +1,11 @@
 package weights
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"math/big"
 
-	"github.com/nlpodyssey/gopickle/pickle"
 	"github.com/nlpodyssey/gopickle/types"
+
+	"github.com/assay-xai/assay/internal/pickle"
 )
 
 // storage is a block of elements that the file holds under a key.
@@ -50,13 +48,7 @@ func (*opaque) PyDictSet(any, any) error { return nil }
 func (*opaque) PySetState(any) error     { return nil }
 
 // function is an admitted name that the pickle may call.
-type function func(args []any) (any, error)
-
-// Call implements types.Callable.
-func (f function) Call(args ...any) (any, error) {
-	v, err := f(args)
-	return v, own(err)
-}
+type function = pickle.Function
 
 // storageClass, dtypeName and className are admitted names that are only mentioned.
 type (
@@ -102,7 +94,6 @@ func admitted(module, name string) (any, bool) {
 	}
 	if f, ok := map[string]function{
 		"collections.OrderedDict":                    newOrderedDict,
-		patchedCollections + ".OrderedDict":          newOrderedDict,
 		"torch._utils._rebuild_tensor":               rebuildTensor,
 		"torch._utils._rebuild_tensor_v2":            rebuildTensor,
 		"torch._utils._rebuild_tensor_v3":            rebuildTensorV3,
@@ -113,7 +104,6 @@ func admitted(module, name string) (any, bool) {
 		"torch.device":                               ignoreArguments,
 		"_codecs.encode":                             ignoreArguments,
 		"collections.Counter":                        ignoreArguments,
-		patchedCollections + ".Counter":              ignoreArguments,
 		"collections.defaultdict":                    newOrderedDict,
 		"builtins.set":                               ignoreArguments,
 		"__builtin__.set":                            ignoreArguments,
@@ -129,78 +119,27 @@ func admitted(module, name string) (any, bool) {
 	return nil, false
 }
 
-// refusedError names what a pickle wanted.
-type refusedError struct{ name string }
-
-func (e refusedError) Error() string {
-	name := e.name
-	if len(name) > 60 {
-		name = name[:60] + "..."
-	}
-	return fmt.Sprintf("a pickle that asks to run %s: refused; only tensors are read (where you trust the file: load it in PyTorch and save model.state_dict() alone)", name)
+// stateDictPickle bounds the description of a state dict: about 100 bytes and 8
+// objects a tensor, 100 kB for ResNet-152.
+func stateDictPickle() pickle.Limits {
+	return pickle.Limits{Bytes: maxPickleBytes, Objects: maxPickleObjects, Depth: maxPickleDepth, Want: "want a dict of tensors and little else"}
 }
 
-// patchedCollections is the name under which OrderedDict reaches FindClass:
-// gopickle resolves "collections" itself, to a class that takes no arguments,
-// while Python 2 wrote OrderedDict's entries as an argument.
-const patchedCollections = "Collections"
+const (
+	maxPickleBytes   = 16 << 20
+	maxPickleObjects = 1 << 20
+	maxPickleDepth   = 1000
+)
+
+func scanPickle(b []byte) (pickle.Scanned, error) { return pickle.Scan(b, stateDictPickle()) }
+
+// onlyTensors is the advice that goes with a refused name.
+const onlyTensors = "only tensors are read (where you trust the file: load it in PyTorch and save model.state_dict() alone)"
 
 // unpickle interprets a scanned pickle, which it may change. persistent turns
 // the persistent ids (torch's storages) into values; nil: there may be none.
-func unpickle(b []byte, scan scannedPickle, persistent func(id any) (any, error)) (value any, err error) {
-	defer func() {
-		// gopickle indexes and hashes what it is given; a damaged pickle can
-		// make it panic.
-		if recover() != nil {
-			value, err = nil, errUnfit
-		}
-	}()
-	b = b[:scan.end]
-	for _, at := range scan.globals {
-		if bytes.HasPrefix(b[at+1:], []byte("collections\n")) {
-			copy(b[at+1:], patchedCollections)
-		}
-	}
-	u := pickle.NewUnpickler(bytes.NewReader(b))
-	u.FindClass = func(module, name string) (any, error) {
-		if v, ok := admitted(module, name); ok {
-			return v, nil
-		}
-		return nil, refusedError{module + "." + name}
-	}
-	if persistent != nil {
-		u.PersistentLoad = func(id any) (any, error) {
-			v, err := persistent(id)
-			return v, own(err)
-		}
-	}
-	value, err = u.Load()
-	if err == nil {
-		return value, nil
-	}
-	// What gopickle says is about its own types; what this file says is not.
-	var refused refusedError
-	var said ownError
-	switch {
-	case errors.As(err, &refused):
-		return nil, refused
-	case errors.As(err, &said):
-		return nil, fmt.Errorf("the pickle is damaged: %w", said.error)
-	}
-	return nil, errUnfit
-}
-
-// errUnfit says that the pickle machine stopped or panicked.
-var errUnfit = errors.New("the pickle is damaged: its opcodes do not fit together (get the file again)")
-
-// ownError marks the errors of this package on their way through gopickle.
-type ownError struct{ error }
-
-func own(err error) error {
-	if err == nil {
-		return nil
-	}
-	return ownError{err}
+func unpickle(b []byte, scan pickle.Scanned, persistent func(id any) (any, error)) (any, error) {
+	return pickle.Load(b, scan, pickle.Machine{Admit: admitted, Persistent: persistent, Advice: onlyTensors})
 }
 
 // loadStorage reads torch's persistent id: ("storage", class, key, location,
@@ -361,75 +300,25 @@ func integers(v any) ([]int64, error) {
 	return out, nil
 }
 
-// describe prints a value of a pickle in a message, briefly: it may be huge or
-// contain itself.
+// describe prints a value of a pickle in a message, briefly.
 func describe(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "None"
-	case string:
-		if len(v) > 60 {
-			v = v[:60] + "..."
-		}
-		return fmt.Sprintf("%q", v)
-	case int, float64, bool:
-		return fmt.Sprint(v)
-	}
-	return pythonKind(v)
-}
-
-// pythonKind is Python's word for a value.
-func pythonKind(v any) string {
 	switch v.(type) {
-	case *types.Tuple:
-		return "a tuple"
-	case *types.List:
-		return "a list"
-	case *types.Dict, *types.OrderedDict, *orderedDict:
+	case *orderedDict:
 		return "a dict"
-	case *types.Set, *types.FrozenSet:
-		return "a set"
-	case *big.Int:
-		return "an integer beyond 64 bits"
 	case *tensorView:
 		return "a tensor"
 	case *storage, storageClass:
 		return "a storage"
-	case []byte, *types.ByteArray:
-		return "bytes"
-	case function, className, dtypeName, *types.GenericClass, *types.OrderedDictClass, *types.ObjectClass, *types.Reconstructor:
+	case className, dtypeName:
 		return "a class or function"
 	}
-	return "an object"
+	return pickle.Describe(v)
 }
 
 // entriesOf returns the entries of a dict, each key once, in order.
 func entriesOf(v any) ([]types.DictEntry, bool) {
-	var raw []types.DictEntry
-	switch v := v.(type) {
-	case *types.Dict:
-		raw = *v
-	case *orderedDict:
-		raw = v.entries
-	case *types.OrderedDict:
-		for e := v.List.Front(); e != nil; e = e.Next() {
-			entry := e.Value.(*types.OrderedDictEntry)
-			raw = append(raw, types.DictEntry{Key: entry.Key, Value: entry.Value})
-		}
-	default:
-		return nil, false
+	if d, ok := v.(*orderedDict); ok {
+		return pickle.Unique(d.entries), true
 	}
-	seen := make(map[string]int, len(raw))
-	out := make([]types.DictEntry, 0, len(raw))
-	for _, e := range raw {
-		if key, ok := e.Key.(string); ok {
-			if at, again := seen[key]; again {
-				out[at].Value = e.Value
-				continue
-			}
-			seen[key] = len(out)
-		}
-		out = append(out, e)
-	}
-	return out, true
+	return pickle.Entries(v)
 }

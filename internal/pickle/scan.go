@@ -1,4 +1,4 @@
-package weights
+package pickle
 
 import (
 	"bytes"
@@ -8,26 +8,34 @@ import (
 )
 
 // A pickle names lengths before data, and the machine that interprets it
-// allocates what it is told. scanPickle walks the opcodes first, without
-// interpreting them, so that the machine only ever sees a pickle whose every
-// length lies within the bytes that are there and whose size is that of a state
-// dict. Opcodes: Python's Lib/pickletools.py.
+// allocates what it is told. Scan walks the opcodes first, without interpreting
+// them, so that the machine only ever sees a pickle whose every length lies
+// within the bytes that are there and whose size is what its kind of file has.
+// Opcodes: Python's Lib/pickletools.py.
+
+// Limits are what an honest pickle of some kind keeps.
+type Limits struct {
+	// Bytes bounds the pickle, Objects what it builds, Depth how many marks are
+	// open at one time.
+	Bytes, Objects, Depth int
+	// BytesPerOpcode is how long a pickle is at least for its opcodes, over the
+	// first 1024 of them: one of bulk data is long and has few, and every
+	// opcode may take memory for more than its byte. 0: no bound.
+	BytesPerOpcode int
+	// Want says in messages what would be right: "want a dict of tensors".
+	Want string
+}
 
 const (
-	// maxPickleBytes bounds the description of a state dict: about 100 bytes a
-	// tensor, 100 kB for ResNet-152.
-	maxPickleBytes = 16 << 20
-	// maxPickleObjects bounds the objects a pickle builds (about 8 a tensor).
-	maxPickleObjects = 1 << 20
-	// maxPickleDepth bounds how many marks are open at one time.
-	maxPickleDepth = 1000
-	// maxPickleLine bounds numbers in decimal, maxPickleLong those in binary.
-	maxPickleLine = 1 << 10
-	maxPickleLong = 255
+	// maxLine bounds numbers in decimal, maxLong those in binary.
+	maxLine = 1 << 10
+	maxLong = 255
+	// freeOpcodes are not counted against Limits.BytesPerOpcode.
+	freeOpcodes = 1024
 )
 
-// errShortPickle says that the bytes end before the pickle does.
-var errShortPickle = errors.New("the pickle ends before its STOP")
+// ErrShort says that the bytes end before the pickle does.
+var ErrShort = errors.New("the pickle ends before its STOP")
 
 // How an opcode's argument is measured.
 const (
@@ -79,25 +87,29 @@ var opcodes = map[byte]opcode{
 	0x96: {kind: argLength8},
 }
 
-// scannedPickle is what the walk learns.
-type scannedPickle struct {
-	// end is the offset behind STOP.
-	end int
-	// globals are the offsets of GLOBAL opcodes.
-	globals []int
+// Scanned is what Scan learns.
+type Scanned struct {
+	// End is the offset behind STOP.
+	End int
+	// Globals are the offsets of GLOBAL opcodes.
+	Globals []int
 }
 
-// scanPickle walks one pickle at the start of b. The error is errShortPickle
+// Scan walks one pickle at the start of b. The error is ErrShort
 // where more bytes could complete it.
-func scanPickle(b []byte) (scannedPickle, error) {
-	var s scannedPickle
-	objects, depth := 0, 0
+func Scan(b []byte, limits Limits) (Scanned, error) {
+	var s Scanned
+	objects, depth, opcodesSeen := 0, 0, 0
 	for at := 0; ; {
-		if at > maxPickleBytes {
-			return s, fmt.Errorf("the pickle is longer than %d MiB: want a dict of tensors and little else", maxPickleBytes>>20)
+		opcodesSeen++
+		if limits.BytesPerOpcode > 0 && opcodesSeen > freeOpcodes+len(b)/limits.BytesPerOpcode {
+			return s, fmt.Errorf("the pickle has more than %d opcodes in %d bytes: %s", opcodesSeen-1, len(b), limits.Want)
+		}
+		if at > limits.Bytes {
+			return s, fmt.Errorf("the pickle is longer than %d MiB: %s", limits.Bytes>>20, limits.Want)
 		}
 		if at >= len(b) {
-			return s, errShortPickle
+			return s, ErrShort
 		}
 		code := b[at]
 		op, ok := opcodes[code]
@@ -105,25 +117,25 @@ func scanPickle(b []byte) (scannedPickle, error) {
 			return s, fmt.Errorf("byte %d: 0x%02x is no pickle opcode", at, code)
 		}
 		if code == 'c' {
-			s.globals = append(s.globals, at)
+			s.Globals = append(s.Globals, at)
 		}
 		at++
-		n, err := argumentLength(op, b[at:])
+		n, err := limits.argument(op, b[at:])
 		if err != nil {
 			return s, err
 		}
 		if n > int64(len(b)-at) {
-			return s, errShortPickle
+			return s, ErrShort
 		}
 		if code == 0x95 {
 			// A frame may reach to the end of what is there, not beyond.
 			if frame := binary.LittleEndian.Uint64(b[at:]); frame > uint64(len(b)-at)-8 {
-				return s, errShortPickle
+				return s, ErrShort
 			}
 		}
 		at += int(n)
 		if code == '.' {
-			s.end = at
+			s.End = at
 			return s, nil
 		}
 		if op.builds {
@@ -136,35 +148,34 @@ func scanPickle(b []byte) (scannedPickle, error) {
 		if op.closes && depth > 0 {
 			depth--
 		}
-		if objects > maxPickleObjects || depth > maxPickleDepth {
-			return s, fmt.Errorf("the pickle builds more than %d objects or nests deeper than %d: want a dict of tensors and little else",
-				maxPickleObjects, maxPickleDepth)
+		if objects > limits.Objects || depth > limits.Depth {
+			return s, fmt.Errorf("the pickle builds more than %d objects or nests deeper than %d: %s", limits.Objects, limits.Depth, limits.Want)
 		}
 	}
 }
 
-// argumentLength returns the bytes of an opcode's argument at the start of b.
+// argument returns the bytes of an opcode's argument at the start of b.
 // It may be more than there are, but the length field itself has to be there.
-func argumentLength(op opcode, b []byte) (int64, error) {
+func (l Limits) argument(op opcode, b []byte) (int64, error) {
 	counted := func(field int) (int64, error) {
 		if len(b) < field {
-			return 0, errShortPickle
+			return 0, ErrShort
 		}
 		var raw [8]byte
 		copy(raw[:], b[:field])
 		n := binary.LittleEndian.Uint64(raw[:])
-		if n > maxPickleBytes {
-			return 0, fmt.Errorf("the pickle holds a string of %d bytes: want a dict of tensors and little else", n)
+		if n > uint64(l.Bytes) {
+			return 0, fmt.Errorf("the pickle holds a string of %d bytes: %s", n, l.Want)
 		}
 		return int64(field) + int64(n), nil
 	}
 	line := func(b []byte, limit int64) (int64, error) {
 		i := bytes.IndexByte(b, '\n')
 		if int64(i) > limit || i < 0 && int64(len(b)) > limit {
-			return 0, fmt.Errorf("the pickle holds a line of more than %d bytes: want a dict of tensors and little else", limit)
+			return 0, fmt.Errorf("the pickle holds a line of more than %d bytes: %s", limit, l.Want)
 		}
 		if i < 0 {
-			return 0, errShortPickle
+			return 0, ErrShort
 		}
 		return int64(i) + 1, nil
 	}
@@ -183,20 +194,20 @@ func argumentLength(op opcode, b []byte) (int64, error) {
 			field = 4
 		}
 		n, err := counted(field)
-		if err == nil && n > int64(field)+maxPickleLong {
-			err = fmt.Errorf("the pickle holds an integer of %d bytes: want at most %d", n-int64(field), maxPickleLong)
+		if err == nil && n > int64(field)+maxLong {
+			err = fmt.Errorf("the pickle holds an integer of %d bytes: want at most %d", n-int64(field), maxLong)
 		}
 		return n, err
 	case argNumberLine:
-		return line(b, maxPickleLine)
+		return line(b, maxLine)
 	case argLine:
-		return line(b, maxPickleBytes)
+		return line(b, int64(l.Bytes))
 	case argTwoLines:
-		first, err := line(b, maxPickleLine)
+		first, err := line(b, maxLine)
 		if err != nil {
 			return 0, err
 		}
-		second, err := line(b[first:], maxPickleLine)
+		second, err := line(b[first:], maxLine)
 		return first + second, err
 	}
 	return 0, nil
