@@ -4,6 +4,7 @@ package torchx
 import "C"
 
 import (
+	"fmt"
 	"runtime"
 	"sync/atomic"
 	"unsafe"
@@ -70,9 +71,23 @@ const (
 	Bool DType = C.TX_BOOL
 )
 
+// The names of weights.Tensor.DType and the sizes of one element in bytes.
+var (
+	dtypeNames = [...]string{"f32", "f64", "f16", "bf16", "u8", "i8", "i16", "i32", "i64", "bool"}
+	dtypeBytes = [...]int{4, 8, 2, 2, 1, 1, 2, 4, 8, 1}
+)
+
+// String is the name that ParseDType takes.
+func (d DType) String() string {
+	if d < 0 || int(d) >= len(dtypeNames) {
+		return fmt.Sprintf("type %d", int32(d))
+	}
+	return dtypeNames[d]
+}
+
 // ParseDType returns the type that weights.Tensor.DType names ("f32", "i64", ...).
 func ParseDType(name string) (DType, error) {
-	for i, n := range [...]string{"f32", "f64", "f16", "bf16", "u8", "i8", "i16", "i32", "i64", "bool"} {
+	for i, n := range dtypeNames {
 		if n == name {
 			return DType(i), nil
 		}
@@ -146,6 +161,23 @@ func (t *Tensor) Doubles() ([]float64, error) { return read[float64](t, F64) }
 
 // Bytes returns a copy of an 8-bit tensor's elements, row-major.
 func (t *Tensor) Bytes() ([]byte, error) { return read[byte](t, U8) }
+
+// Raw returns element type, shape and a copy of the elements: row-major, host
+// byte order, as NewTensor takes them.
+func (t *Tensor) Raw() (DType, []int64, []byte, error) {
+	dtype, shape, err := t.Describe()
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	size := int64(dtypeBytes[dtype])
+	for _, d := range shape {
+		size *= d
+	}
+	out := make([]byte, size)
+	p, keep := t.pin()
+	defer keep()
+	return dtype, shape, out, failure(C.tx_tensor_read(p, unsafe.Pointer(unsafe.SliceData(out)), C.size_t(size)))
+}
 
 // Row returns row i of the first dimension as a new tensor that shares memory.
 func (t *Tensor) Row(i int) (*Tensor, error) { return t.Rows(i, i+1, true) }

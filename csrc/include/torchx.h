@@ -202,6 +202,59 @@ tx_status* tx_reference(const char* spec, tx_tensor images, const float* mean, c
                         const uint64_t* keys, int32_t features, const int32_t* feature_map, tx_tensor other,
                         tx_tensor* references);
 
+/* ---- Training ---------------------------------------------------------- */
+
+/* A net in training: parameters, optimiser state and data, on a device. */
+typedef struct tx_trainer tx_trainer;
+
+/* Trains a copy of the net's graph (the net needs no parameters, and is not
+ * changed). spec: JSON object, all of it optional:
+ * seed: integer >= 0, of everything random;
+ * optimizer: {id: "sgd" | "adam", weightDecay (L2, 0), momentum, nesterov (sgd:
+ *   0, false), beta1, beta2, epsilon (adam: 0.9, 0.999, 1e-8)}: torch.optim's rules;
+ * labelSmoothing: in [0,1), as PyTorch's CrossEntropyLoss;
+ * augment: {pad: pixels of zeros around an image, from which a window of its
+ *   size is cut at random; flip: mirrors half of the images}, steps only;
+ * scale, mean, std: (raw / scale - mean) / std, lists with an entry a channel
+ *   (a column), one entry, or none.
+ * precision: F32, TF32 (on GPUs), F64, or BF16: products in bf16, parameters f32.
+ * Initial parameters are drawn as PyTorch's layers draw them: convolutions and
+ * linear layers uniform in +-1/sqrt(fan_in), norms 1 and 0, other parameters
+ * normal with standard deviation 0.02. */
+tx_status* tx_trainer_new(const tx_net* net, const char* spec, tx_device device, int32_t precision,
+                          tx_trainer** trainer);
+/* Puts examples on the device in place of a part ("train" is what steps see).
+ * examples: u8 or f32 [N,C,H,W] or [N,F], raw; labels: integers [N], 0..classes-1.
+ * On the CPU the tensors' memory is shared: it must not be written to afterwards. */
+tx_status* tx_trainer_data(tx_trainer* trainer, const char* part, tx_tensor examples, tx_tensor labels);
+/* Takes `steps` steps: step i on examples indices[i*batch .. (i+1)*batch) of part
+ * "train" (the last step: what is left of count) at learning rate rates[i], as
+ * step first+i since the start of training (from 0), which keys random draws and
+ * Adam's bias correction. losses[i]: its mean loss (not finite: diverged);
+ * correct: right predictions among all examples seen. After an error the
+ * parameters are those of some step in between. */
+tx_status* tx_trainer_steps(tx_trainer* trainer, const int32_t* indices, int64_t count, int64_t batch,
+                            const double* rates, int64_t steps, int64_t first, double* losses,
+                            int64_t* correct);
+/* Runs a part in inference mode, batch rows at a time: mean cross-entropy
+ * without label smoothing, right predictions, examples. */
+tx_status* tx_trainer_evaluate(tx_trainer* trainer, const char* part, int64_t batch, double* loss,
+                               int64_t* correct, int64_t* examples);
+enum { TX_STATE_PARAMETERS = 0, TX_STATE_OPTIMIZER = 1 };
+/* JSON array of the names of the state dict (with buffers), or of the optimiser's
+ * tensors ("fc.weight/momentum", "/exp_avg", "/exp_avg_sq"). */
+tx_status* tx_trainer_names(const tx_trainer* trainer, int32_t state, char** json);
+/* Copies of these tensors, in that order, count of them, as new CPU tensors: f32 (f64 at
+ * that precision), num_batches_tracked i64. */
+tx_status* tx_trainer_read(const tx_trainer* trainer, int32_t state, int64_t count, tx_tensor* tensors);
+/* Copies a state in. Every parameter must be there, num_batches_tracked may be
+ * missing; the optimiser's tensors must all be there, or none: a new optimiser. On
+ * error the trainer is as before. */
+tx_status* tx_trainer_write(tx_trainer* trainer, int64_t count, const char* const* names,
+                            const tx_tensor* tensors, int64_t optimizer_count,
+                            const char* const* optimizer_names, const tx_tensor* optimizer_tensors);
+void tx_trainer_free(tx_trainer* trainer);
+
 #ifdef __cplusplus
 }
 #endif

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "test/sha256.h"
+#include "removal/sha256.h"
 #include "torchx.h"
 
 namespace assay {

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), for comparing arrays with goldens.
+// SHA-256 (FIPS 180-4): keys of random numbers, and comparing arrays with goldens.
 #pragma once
 
 #include <array>
@@ -54,8 +54,8 @@ inline void absorb(std::array<uint32_t, 8>& state, const uint8_t* block) {
 
 }  // namespace sha256_detail
 
-// In lower-case hexadecimal.
-inline std::string sha256(const void* data, size_t size) {
+// The eight words, most significant byte first.
+inline std::array<uint32_t, 8> sha256_words(const void* data, size_t size) {
   const auto* bytes = static_cast<const uint8_t*>(data);
   std::array<uint32_t, 8> state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
@@ -67,8 +67,13 @@ inline std::string sha256(const void* data, size_t size) {
   for (int shift = 56; shift >= 0; shift -= 8)
     tail.push_back(static_cast<uint8_t>(uint64_t{size} * 8 >> shift));
   for (size_t i = 0; i < tail.size(); i += 64) sha256_detail::absorb(state, tail.data() + i);
+  return state;
+}
+
+// In lower-case hexadecimal.
+inline std::string sha256(const void* data, size_t size) {
   std::string text;
-  for (uint32_t word : state) {
+  for (uint32_t word : sha256_words(data, size)) {
     char hex[9];
     std::snprintf(hex, sizeof hex, "%08x", word);
     text += hex;
