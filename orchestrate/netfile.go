@@ -228,7 +228,9 @@ func (n *ResolvedNet) setHash(hash string) error {
 	if n.Hash != "" && n.Hash != hash {
 		return usage.Errorf("weights %s changed while they were in use", n.Path)
 	}
-	n.Hash = hash
+	if n.Hash == "" {
+		n.Hash = hash
+	}
 	return nil
 }
 

@@ -25,18 +25,18 @@ func (w *world) filePlan(file, content string) *orchestrate.Plan {
 
 func TestANetFileIsEvaluatedLikeTheSameNetOfTheCatalogue(t *testing.T) {
 	w := newWorld(t, 9)
-	_, err := w.run(w.filePlan("own.json", ownNet), w.path("file"))
+	_, err := w.run(w.filePlan("own.json", ownNet), "file")
 	require.NoError(t, err)
 	p := w.plan("eval", "{}")
 	p.Nets = []orchestrate.NetPlan{{Net: "tiny", Weights: w.path("tiny.safetensors"), Preset: orchestrate.PresetChoice{Name: "digits"}}}
-	_, err = w.run(p, w.path("catalogue"))
+	_, err = w.run(p, "catalogue")
 	require.NoError(t, err)
 	want := map[string]any{}
-	for _, r := range w.records(w.path("catalogue")) {
+	for _, r := range w.records("catalogue") {
 		want[r.Image] = r.Prediction
 	}
 	got := map[string]any{}
-	for _, r := range w.records(w.path("file")) {
+	for _, r := range w.records("file") {
 		require.Equal(t, "own", r.Net)
 		got[r.Image] = r.Prediction
 	}
@@ -45,13 +45,13 @@ func TestANetFileIsEvaluatedLikeTheSameNetOfTheCatalogue(t *testing.T) {
 
 func TestANetFileIsPartOfTheResult(t *testing.T) {
 	w := newWorld(t, 3)
-	_, err := w.run(w.filePlan("own.json", ownNet), w.path("out"))
+	_, err := w.run(w.filePlan("own.json", ownNet), "out")
 	require.NoError(t, err)
 	// The same again is the same plan.
-	again, err := w.run(w.filePlan("own.json", ""), w.path("out"))
+	again, err := w.run(w.filePlan("own.json", ""), "out")
 	require.NoError(t, err)
 	require.Equal(t, again.Units, again.Before)
-	_, err = w.run(w.filePlan("own.json", strings.Replace(ownNet, `"net"`, `"changed": 1, "net"`, 1)), w.path("out"))
+	_, err = w.run(w.filePlan("own.json", strings.Replace(ownNet, `"net"`, `"changed": 1, "net"`, 1)), "out")
 	require.ErrorIs(t, err, usage.Err)
 	require.ErrorContains(t, err, "nets[0].weights (hash)")
 }
@@ -69,7 +69,7 @@ func TestNetFilesThatCannotBe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := w.filePlan(c.file, c.content)
-			_, err := w.run(p, "")
+			_, err := w.run(p, "bad")
 			require.ErrorIs(t, err, usage.Err)
 			require.ErrorContains(t, err, c.want)
 			require.NotContains(t, err.Error(), "\n")

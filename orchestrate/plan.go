@@ -33,7 +33,8 @@ type Plan struct {
 	Grid  map[string]any `yaml:"grid,omitempty"`
 	Seeds []uint64       `yaml:"seeds,omitempty"`
 
-	// Device is "cpu", "cuda:N", or "" for the first GPU if there is one.
+	// Device is "cpu", "cuda:N", "cuda:0,cuda:1" for several that share the
+	// units, or "" for the first GPU if there is one.
 	Device string `yaml:"device,omitempty"`
 	// Batch is the number of rows of every forward; 0 ("auto") measures.
 	Batch     Batch  `yaml:"batch,omitempty"`

@@ -86,37 +86,40 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 		return Outcome{}, usage.Errorf("resume: %s holds no run: leave --resume out to begin one", job.Out)
 	}
 	plan := applyPrior(job.Plan, prior)
-	backend, err := job.Open(plan.Device, plan.Threads)
+	backends, err := openDevices(job.Open, plan.Device, plan.Threads)
 	if errors.Is(err, usage.Err) {
 		return Outcome{}, plan.errorf("$.device", "%w", err)
 	}
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer backend.Close()
-	resolved, err := resolve(ctx, plan, study, backend, job.Tuning, job.Progress)
+	defer closeDevices(backends)
+	resolved, err := resolve(ctx, plan, study, backends[0], job.Tuning, job.Progress)
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer resolved.Close()
+	resolved.Plan.Device = deviceNames(backends)
 	for _, w := range resolved.Warnings {
 		job.Progress(Event{Kind: Warning, Message: w})
 	}
-	r := &run{job: job, Resolved: resolved}
+	r := &run{job: job, Resolved: resolved, backends: backends}
 	return r.all(ctx)
 }
 
 // run is a job under way.
 type run struct {
 	*Resolved
-	job     Job
-	units   []Unit
-	writer  *record.Writer
-	mu      sync.Mutex
-	known   map[string]bool // ids of the plan, true once recorded
-	event   Event
-	failure error // of the writer
-	stop    context.CancelFunc
+	job Job
+	// backends share the units; the first is Resolved's.
+	backends []Backend
+	units    []Unit
+	writer   *record.Writer
+	mu       sync.Mutex
+	known    map[string]bool // ids of the plan, true once recorded
+	event    Event
+	failure  error // of the writer
+	stop     context.CancelFunc
 	// warning is what every record from now on says, "" for nothing.
 	warning string
 }
@@ -235,11 +238,10 @@ func (r *run) settle(ctx context.Context) error {
 
 // work runs the units that have no record yet.
 func (r *run) work(ctx context.Context) error {
-	todo := r.todo()
 	r.event.Kind, r.event.Stage = Step, StageRun
 	r.event.Done, r.event.Total = r.event.Before, len(r.known)
 	r.job.Progress(r.event)
-	if len(todo) == 0 {
+	if r.event.Done == r.event.Total {
 		return nil
 	}
 	v, err := newViews(r.job.Out, r.Plan.Report.images())
@@ -249,14 +251,7 @@ func (r *run) work(ctx context.Context) error {
 	parent := ctx
 	ctx, r.stop = context.WithCancel(parent)
 	defer r.stop()
-	session := &Session{Resolved: r.Resolved, views: v, batch: r.Resolved.Batch()}
-	err = r.Study.Run(ctx, session, todo, r.emit)
-	// What ran out of memory starts again at half the batch and says so.
-	for errors.Is(err, ErrOutOfMemory) && session.batch > 1 && ctx.Err() == nil {
-		r.warn(fmt.Sprintf("out of memory at batch %d: run at batch %d", session.batch, session.batch/2))
-		session.batch /= 2
-		err = r.Study.Run(ctx, session, r.todo(), r.emit)
-	}
+	err = r.spread(ctx, v)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failure != nil {
@@ -274,13 +269,13 @@ func (r *run) work(ctx context.Context) error {
 	return nil
 }
 
-// todo returns the units that have no record yet.
-func (r *run) todo() []Unit {
+// todo returns the units of a device that have no record yet.
+func (r *run) todo(device int) []Unit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var todo []Unit
 	for _, u := range r.units {
-		if !r.known[u.ID] {
+		if !r.known[u.ID] && (u.Net.Index+u.Item+1)%len(r.backends) == device {
 			todo = append(todo, u)
 		}
 	}

@@ -53,7 +53,8 @@ func (r *Resolved) state(ctx context.Context, n *ResolvedNet) (map[string]weight
 	if err := n.setHash(sd.Hash); err != nil {
 		return nil, err
 	}
-	state, _, err := r.match(ctx, n, n.Info.Net, sd)
+	again := *n // match writes; several devices may open the net at once
+	state, _, err := r.match(ctx, &again, n.Info.Net, sd)
 	return state, err
 }
 

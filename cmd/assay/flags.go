@@ -88,9 +88,6 @@ func studyPlan(c *cli.Context, study string) (*orchestrate.Plan, error) {
 func overrideRun(c *cli.Context, p *orchestrate.Plan) error {
 	if c.IsSet("device") {
 		p.Device = c.String("device")
-		if strings.Contains(p.Device, ",") {
-			return usage.Errorf("--device %s: one device at a time for now", p.Device)
-		}
 	}
 	if c.IsSet("batch") {
 		batch, err := orchestrate.ParseBatch(c.String("batch"))

@@ -142,7 +142,9 @@ tx_status* tx_net_forward(tx_net* handle, tx_tensor x, int64_t batch, tx_tensor*
     at::Tensor out = at::empty({rows, net.classes()}, wide ? at::kDouble : at::kFloat);
     for (int64_t begin = 0; begin < rows; begin += step) {
       const int64_t count = std::min(step, rows - begin);
-      at::Tensor part = all.narrow(0, begin, count).to(net.device());
+      at::Tensor part = all.narrow(0, begin, count);
+      if (net.device().is_cuda() && part.device().is_cpu()) part = part.pin_memory();
+      part = part.to(net.device(), /*non_blocking=*/true);
       if (count < step) {  // the last row again, so that the shape stays the same
         std::vector<int64_t> shape = part.sizes().vec();
         shape[0] = step - count;

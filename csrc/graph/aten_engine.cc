@@ -2,6 +2,8 @@
 // channels-last), f64, parameters with NaN, and CPUs without oneDNN.
 #include <algorithm>
 #include <array>
+#include <condition_variable>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -12,24 +14,50 @@
 namespace assay {
 namespace {
 
-// TF32 for the time of one call; libtorch keeps the choice globally.
+// TF32 for the time of one call. libtorch keeps the choice for the whole process:
+// calls for several GPUs share a turn where they agree, else wait for one.
 class TF32Guard {
  public:
-  explicit TF32Guard(bool on)
-      : convolutions_(at::globalContext().allowTF32CuDNN()),
-        products_(at::globalContext().allowTF32CuBLAS()) {
+  explicit TF32Guard(bool on) {
+    Turn& turn = Turn::get();
+    std::unique_lock lock(turn.mutex);
+    turn.changed.wait(lock, [&] { return turn.users == 0 || turn.on == on; });
+    if (turn.users++ > 0) return;
+    turn.on = on;
+    turn.convolutions = at::globalContext().allowTF32CuDNN();
+    turn.products = at::globalContext().allowTF32CuBLAS();
     set(on, on);
   }
-  ~TF32Guard() { set(convolutions_, products_); }
+  ~TF32Guard() {
+    Turn& turn = Turn::get();
+    {
+      const std::lock_guard lock(turn.mutex);
+      if (--turn.users > 0) return;
+      set(turn.convolutions, turn.products);
+    }
+    turn.changed.notify_all();
+  }
   TF32Guard(const TF32Guard&) = delete;
   TF32Guard& operator=(const TF32Guard&) = delete;
 
  private:
+  struct Turn {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int users = 0;
+    bool on = false;
+    bool convolutions = false, products = false;  // as they were before
+
+    static Turn& get() {
+      static Turn turn;
+      return turn;
+    }
+  };
+
   static void set(bool convolutions, bool products) {
     at::globalContext().setAllowTF32CuDNN(convolutions);
     at::globalContext().setAllowTF32CuBLAS(products);
   }
-  bool convolutions_, products_;
 };
 
 class AtenEngine final : public Engine {

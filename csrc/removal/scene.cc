@@ -96,16 +96,18 @@ at::Tensor Scene::expand_runs(int64_t count, int64_t rows, const int32_t* slot, 
 
 at::Tensor Scene::expand_masks(int64_t count, int64_t rows, const int32_t* slot, const uint64_t* sets) const {
   const int64_t word_count = words();
-  at::Tensor slots = at::empty({rows}, at::kLong);
-  at::Tensor bits = at::empty({rows, word_count}, at::kLong);
+  // Pinned, so that a GPU fetches them while it still works on the batch before.
+  const auto host = at::TensorOptions(at::kLong).pinned_memory(device_.is_cuda());
+  at::Tensor slots = at::empty({rows}, host);
+  at::Tensor bits = at::empty({rows, word_count}, host);
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t state = std::min(r, count - 1);
     slots.data_ptr<int64_t>()[r] = slot[state];
     std::memcpy(bits.data_ptr<int64_t>() + r * word_count, sets + state * word_count,
                 static_cast<size_t>(word_count) * sizeof(uint64_t));
   }
-  slots = slots.to(device_);
-  bits = bits.to(device_);
+  slots = slots.to(device_, /*non_blocking=*/true);
+  bits = bits.to(device_, /*non_blocking=*/true);
   const at::Tensor word = map_.div(64, "floor"), bit = map_.remainder(64);
   at::Tensor mask = bits.index_select(1, word).bitwise_right_shift(bit).bitwise_and(1).to(at::kBool);
   mask = channels_ == 0 ? mask : mask.view({rows, height_, width_, 1});

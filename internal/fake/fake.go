@@ -58,6 +58,9 @@ func (b *Backend) Opener() orchestrate.Opener {
 	}
 }
 
+// Calls counts the batches of states and the calls for training steps.
+func (b *Backend) Calls() int64 { return b.calls.Load() }
+
 // Device is the name it was opened with.
 func (b *Backend) Device() string { return b.Name }
 
@@ -384,8 +387,9 @@ func (s *scene) ScoreRows(ctx context.Context, rows []trace.Row) ([]trace.Score,
 	if s.n.b.Memory > 0 && s.spec.Batch > s.n.b.Memory {
 		return nil, fmt.Errorf("batch %d: %w", s.spec.Batch, orchestrate.ErrOutOfMemory)
 	}
+	call := s.n.b.calls.Add(1)
 	if s.n.b.Fail != nil {
-		if err := s.n.b.Fail(s.n.b.calls.Add(1)); err != nil {
+		if err := s.n.b.Fail(call); err != nil {
 			return nil, err
 		}
 	}
