@@ -11,7 +11,7 @@ export LIBTORCH
 
 SETUP := scripts/setup.sh
 
-.PHONY: help demo test build lib bench install lint fmt clean
+.PHONY: help demo test asan build lib bench install lint fmt clean
 .DEFAULT_GOAL := help
 
 help: ## what there is to make
@@ -26,6 +26,12 @@ test: ## everything is right: tests of Go and of C++
 	@$(MAKE) --no-print-directory program
 	@cmake --build $(BUILD) -j $(JOBS)
 	@scripts/test.sh
+
+asan: ## damaged images through the decoders under AddressSanitizer and UBSan (ASSAY_MUTATIONS=n a format)
+	@$(SETUP) test
+	@$(MAKE) --no-print-directory configure
+	@cmake --build $(BUILD) -j $(JOBS) --target image_fuzz
+	@$(BUILD)/bin/image_fuzz
 
 build: setup program ## build/assay, which runs from any folder
 

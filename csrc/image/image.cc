@@ -7,6 +7,15 @@
 
 namespace assay {
 
+void check_size(const char* kind, int64_t height, int64_t width, size_t bytes, int64_t most) {
+  if (height < 1 || width < 1 || height > kMaxPixels / width) {
+    throw invalid(kind, ": ", width, "x", height, " pixels: want at most ", kMaxPixels);
+  }
+  if (height * width / most > static_cast<int64_t>(bytes)) {
+    throw invalid(kind, ": ", width, "x", height, " pixels in ", bytes, " bytes: cut off or damaged");
+  }
+}
+
 Image to_channels(Image image, int channels) {
   if (image.channels == channels) return image;
   Image out{image.height, image.width, channels,

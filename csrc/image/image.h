@@ -19,8 +19,14 @@ struct Image {
   const uint8_t* row(int64_t y) const { return pixels.data() + y * width * channels; }
 };
 
-// Larger images are refused before their memory is asked for.
-inline constexpr int64_t kMaxPixels = int64_t{1} << 28;
+// Larger images are refused before their memory is asked for: Pillow's limit
+// for a decompression bomb (twice its MAX_IMAGE_PIXELS).
+inline constexpr int64_t kMaxPixels = 178956970;
+
+// Refuses sizes beyond kMaxPixels, and those that a file of so many bytes cannot
+// hold, being cut off or lying. most: pixels that a byte of the format can stand
+// for. kind names the format in the error.
+void check_size(const char* kind, int64_t height, int64_t width, size_t bytes, int64_t most);
 
 // Decodes a JPEG or PNG, told by its first bytes, to 3 (RGB) or 1 (grey)
 // channels as Pillow's convert("RGB") and convert("L") do: grey is spread, alpha

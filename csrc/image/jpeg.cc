@@ -37,16 +37,38 @@ void on_message(j_common_ptr info, int level) {
   errors->damaged = true;
 }
 
+// Every scan of a progressive file goes over the whole image, though it may be
+// a few bytes; encoders write about ten.
+constexpr int kMaxScans = 100;
+
+// With Huffman codes every block of 8x8 values has at least one bit, and at
+// most 128 pixels share a block (two components, 4x1 and 1x4). Arithmetic codes
+// have no such bound; the number is that of an image in one colour.
+constexpr int64_t kPixelsAByte = 1024;
+constexpr int64_t kPixelsAnArithmeticByte = 1 << 20;
+
+void on_progress(j_common_ptr info) {
+  auto* errors = reinterpret_cast<Errors*>(info->err);
+  const int scans = reinterpret_cast<j_decompress_ptr>(info)->input_scan_number;
+  if (scans > kMaxScans && !errors->damaged) {
+    std::snprintf(errors->message, sizeof errors->message, "more than %d scans", kMaxScans);
+    errors->damaged = true;
+  }
+  if (errors->damaged) std::longjmp(errors->jump, 1);
+}
+
 struct Reader {
   jpeg_decompress_struct info;
   Errors errors;
+  jpeg_progress_mgr progress;
   Image image;
 
-  Reader() : info(), errors() {
+  Reader() : info(), errors(), progress() {
     info.err = jpeg_std_error(&errors.manager);
     errors.manager.error_exit = on_error;
     errors.manager.emit_message = on_message;
     errors.manager.output_message = [](j_common_ptr) {};
+    progress.progress_monitor = on_progress;
   }
   ~Reader() { jpeg_destroy_decompress(&info); }
   Reader(const Reader&) = delete;
@@ -57,6 +79,7 @@ struct Reader {
 bool read_header(Reader& reader, const uint8_t* bytes, size_t size) {
   if (setjmp(reader.errors.jump) != 0) return false;
   jpeg_create_decompress(&reader.info);
+  reader.info.progress = &reader.progress;
   jpeg_mem_src(&reader.info, bytes, static_cast<unsigned long>(size));
   jpeg_read_header(&reader.info, TRUE);
   if (reader.info.jpeg_color_space == JCS_GRAYSCALE) {
@@ -104,9 +127,8 @@ Image decode_jpeg(const uint8_t* bytes, size_t size) {
   if (!read_header(reader, bytes, size)) throw invalid("JPEG: ", reader.errors.message);
   if (reader.errors.damaged) throw invalid("JPEG: ", reader.errors.message);
   const int64_t height = reader.info.image_height, width = reader.info.image_width;
-  if (height < 1 || width < 1 || height > kMaxPixels / width) {
-    throw invalid("JPEG: ", width, "x", height, " pixels: want at most ", kMaxPixels);
-  }
+  check_size("JPEG", height, width, size,
+             reader.info.arith_code != FALSE ? kPixelsAnArithmeticByte : kPixelsAByte);
   const int channels = reader.info.out_color_space == JCS_GRAYSCALE ? 1
                        : reader.info.out_color_space == JCS_CMYK    ? 4
                                                                     : 3;

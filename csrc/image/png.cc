@@ -43,7 +43,10 @@ void on_read(png_structp png, png_bytep to, size_t count) {
   reader->left -= count;
 }
 
-// Nothing in these two has a destructor that longjmp could skip.
+// deflate shrinks to 1/1032 at best, and a pixel has at least one bit.
+constexpr int64_t kPixelsAByte = 1032 * 8;
+
+// Nothing in these has a destructor that longjmp could skip.
 bool read_header(Reader& reader) {
   reader.png =
       png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, on_error, [](png_structp, png_const_charp) {});
@@ -52,7 +55,15 @@ bool read_header(Reader& reader) {
   if (reader.info == nullptr) return false;
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
   png_set_read_fn(reader.png, &reader, on_read);
+  // Texts, profiles and the like are stepped over: some unpack to megabytes.
+  png_set_keep_unknown_chunks(reader.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(reader.png, reader.info);
+  return true;
+}
+
+// Row buffers are made here.
+bool choose_format(Reader& reader) {
+  if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
   reader.clipped = png_get_color_type(reader.png, reader.info) == PNG_COLOR_TYPE_GRAY &&
                    png_get_bit_depth(reader.png, reader.info) == 16;
   if (!reader.clipped) png_set_strip_16(reader.png);
@@ -78,10 +89,9 @@ Image decode_png(const uint8_t* bytes, size_t size) {
   if (!read_header(reader)) throw invalid("PNG: ", reader.message);
   const int64_t height = png_get_image_height(reader.png, reader.info);
   const int64_t width = png_get_image_width(reader.png, reader.info);
+  check_size("PNG", height, width, size, kPixelsAByte);
+  if (!choose_format(reader)) throw invalid("PNG: ", reader.message);
   const int64_t channels = png_get_channels(reader.png, reader.info);
-  if (height < 1 || width < 1 || height > kMaxPixels / width) {
-    throw invalid("PNG: ", width, "x", height, " pixels: want at most ", kMaxPixels);
-  }
   if (channels != 1 && channels != 3) throw invalid("PNG: ", channels, " channels: want grey or colour");
   const int64_t stride = width * channels * (reader.clipped ? 2 : 1);
   if (png_get_rowbytes(reader.png, reader.info) != static_cast<size_t>(stride)) {

@@ -249,19 +249,19 @@ TEST(Images, AbsurdSizesAreRefused) {
     return signature + chunk("IHDR", big_endian(width) + big_endian(height) + tail) + chunk("IDAT", "x\x9c") +
            chunk("IEND", "");
   };
-  EXPECT_EQ(message_for(png(900000, 900000)), "PNG: 900000x900000 pixels: want at most 268435456");
+  EXPECT_EQ(message_for(png(900000, 900000)), "PNG: 900000x900000 pixels: want at most 178956970");
   // libpng itself refuses sides of more than a million.
   EXPECT_EQ(message_for(png(2000000000, 2000000000)), "PNG: Invalid IHDR data");
   std::string jpeg = image("rgb-444.jpg");
   const size_t frame = jpeg.find("\xff\xc0");
   for (size_t i = 5; i < 9; i++) jpeg[frame + i] = static_cast<char>(0xf0);
-  EXPECT_EQ(message_for(jpeg), "JPEG: 61680x61680 pixels: want at most 268435456");
+  EXPECT_EQ(message_for(jpeg), "JPEG: 61680x61680 pixels: want at most 178956970");
   // A sliver whose longer side would become huge.
   tx_preset preset = preset_named("imagenet");
   preset.resize_height = 16000;
   const Decoded got = decode({image("rgb-strip.jpg")}, preset);
   ASSERT_EQ(got.code, 0) << got.failure;
-  EXPECT_EQ(got.errors.at(0), "resizing to 16000x914285 pixels: want 1 to 268435456");
+  EXPECT_EQ(got.errors.at(0), "resizing to 16000x914285 pixels: want 1 to 178956970");
 }
 
 TEST(Images, SizesMustAgree) {
