@@ -256,9 +256,12 @@ func (r *resolver) net(ctx context.Context, i, features int) error {
 	if len(e.Input) != 1 {
 		features = 0
 	}
-	path, err := weights.Resolve(n.Net, n.Weights)
+	path, err := weights.ResolveFor(n.Net, n.Weights, features)
 	if err != nil {
 		return r.Plan.errorf(at, "%w", err)
+	}
+	if n.Weights == "" {
+		r.warnOfCarried(path)
 	}
 	out := &ResolvedNet{Index: i, Name: n.name(), Features: features, Path: path}
 	sd, err := weights.Open(path)
@@ -286,6 +289,21 @@ func (r *resolver) net(ctx context.Context, i, features int) error {
 	n.Name, n.Weights, n.Hash, n.Classes = out.Name, absolute(path), out.Hash, out.Info.Classes
 	n.Preset = PresetChoice{Preset: &out.Preset}
 	return nil
+}
+
+// warnOfCarried says so where weights that the program carries stand in for
+// none on data that they were not trained on.
+func (r *resolver) warnOfCarried(path string) {
+	for _, e := range weights.Embedded() {
+		if e.Path != path {
+			continue
+		}
+		for _, d := range r.Plan.Data {
+			if d.Path != e.Data {
+				r.Warnings = append(r.Warnings, fmt.Sprintf("no weights given: taking %s, trained on %s, for %s", path, e.Data, d.Path))
+			}
+		}
+	}
 }
 
 // match finds out how many classes the weights know and picks the tensors that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -24,7 +25,8 @@ type Training struct {
 	Precision string
 	// Preset gives scale, mean and std of the data.
 	Preset dataset.Preset
-	// State is what the parameters start from; nil draws them from the seed.
+	// State is what the parameters start from; those that are not in it are
+	// drawn from the seed.
 	State map[string]weights.Tensor
 	Train TrainingData
 	// Validation may be empty: then the best epoch is the last.
@@ -85,8 +87,13 @@ const (
 	stageTraining  = "training"
 )
 
-// stepsPerCall bounds how long a call to the device takes.
-const stepsPerCall = 200
+// A call to the device takes as many steps as fit in callSeconds, up to
+// mostSteps: few calls, but a training that is interrupted stops soon. How
+// steps are divided into calls does not matter for the result.
+const (
+	callSeconds = .5
+	mostSteps   = 256
+)
 
 // epochNoteEvery is how often epochs are told of, at most.
 const epochNoteEvery = time.Second
@@ -96,7 +103,7 @@ const epochNoteEvery = time.Second
 // interrupted or not. A loss that is not finite ends it with an error that is
 // a *Diverged.
 func Train(ctx context.Context, b TrainingBackend, t Training) (*Trained, error) {
-	l := &loop{Training: t}
+	l := &loop{Training: t, perCall: 1}
 	if l.Progress == nil {
 		l.Progress = func(Event) {}
 	}
@@ -132,6 +139,7 @@ type loop struct {
 	trainer  Trainer
 	rates    []float64 // a step
 	perEpoch int       // steps
+	perCall  int       // steps
 	Trained
 	noted time.Time
 }
@@ -205,10 +213,12 @@ func (l *loop) open(ctx context.Context, b TrainingBackend) (err error) {
 	state := l.State
 	if from != nil {
 		state = from.Parameters
+	} else if len(state) == 0 {
+		state = nil
 	}
 	spec := TrainerSpec{Net: l.Net, Classes: l.Classes, Features: l.Features, Precision: l.Precision, Seed: s.Seed,
 		Optimizer: s.optimizer(), LabelSmoothing: s.LabelSmoothing, Augment: augment, Preset: l.Preset}
-	if l.trainer, err = b.OpenTrainer(ctx, spec, state); err != nil {
+	if l.trainer, err = openTrainer(ctx, b, spec, state); err != nil {
 		return fmt.Errorf("opening net %s for training: %w", l.Net, err)
 	}
 	defer func() {
@@ -234,6 +244,36 @@ func (l *loop) open(ctx context.Context, b TrainingBackend) (err error) {
 	l.History, l.BestEpoch, l.Before = from.History, from.BestEpoch, len(from.History)
 	l.Last, l.Best = from.Parameters, from.Best
 	return nil
+}
+
+// openTrainer opens a trainer whose parameters come from state as far as they
+// are there.
+func openTrainer(ctx context.Context, b TrainingBackend, spec TrainerSpec, state map[string]weights.Tensor) (Trainer, error) {
+	info, err := b.Describe(ctx, spec.Net, spec.Classes, spec.Features)
+	if err != nil {
+		return nil, err
+	}
+	missing := func(p weights.Parameter) bool {
+		_, ok := state[p.Name]
+		return !ok && !p.Optional && !p.Buffer
+	}
+	if state == nil || !slices.ContainsFunc(info.Parameters, missing) {
+		return b.OpenTrainer(ctx, spec, state)
+	}
+	t, err := b.OpenTrainer(ctx, spec, nil)
+	if err != nil {
+		return nil, err
+	}
+	all, err := t.Parameters(ctx)
+	if err == nil {
+		maps.Copy(all, state)
+		err = t.SetState(ctx, all, nil)
+	}
+	if err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
 }
 
 func (l *loop) run(ctx context.Context) (*Trained, error) {
@@ -282,13 +322,14 @@ func (l *loop) epoch(ctx context.Context, epoch int) (EpochResult, error) {
 	first := (epoch - 1) * l.perEpoch
 	out.Rate = l.rates[first]
 	correct, total := 0, 0.
-	for step := 0; step < l.perEpoch; step += stepsPerCall {
+	for step := 0; step < l.perEpoch; {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
 		l.Progress(Event{Kind: Step, Stage: stageTraining, Done: first + step, Before: l.Before * l.perEpoch, Total: len(l.rates)})
-		end := min(step+stepsPerCall, l.perEpoch)
+		end := min(step+l.perCall, l.perEpoch)
 		rates := l.rates[first+step : first+end]
+		began := time.Now()
 		r, err := l.trainer.Steps(ctx, order[step*s.BatchSize:min(end*s.BatchSize, n)], s.BatchSize, rates, int64(first+step))
 		if err != nil {
 			return out, fmt.Errorf("training %s, epoch %d: %w", l.Net, epoch, err)
@@ -301,9 +342,11 @@ func (l *loop) epoch(ctx context.Context, epoch int) (EpochResult, error) {
 			if !isFinite(loss) {
 				return out, &Diverged{Epoch: epoch, Step: step + i + 1, Steps: l.perEpoch, Loss: loss, Rate: rates[i], Kept: epoch - 1}
 			}
-			at := (step + i) * s.BatchSize
-			total += loss * float64(min(s.BatchSize, n-at))
+			total += loss * float64(min(s.BatchSize, n-(step+i)*s.BatchSize))
 		}
+		each := time.Since(began).Seconds() / float64(len(rates))
+		l.perCall = max(1, min(2*l.perCall, mostSteps, int(callSeconds/max(each, 1e-9))))
+		step = end
 	}
 	out.Loss, out.Accuracy = total/float64(n), float64(correct)/float64(n)
 	if len(l.Validation.Labels) > 0 && (epoch%s.EvaluateEvery == 0 || epoch == s.Epochs) {

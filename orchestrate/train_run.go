@@ -131,6 +131,9 @@ func (r *training) resolve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if isNetFile(job.Net) {
+		return usage.Errorf("net %s is a file: only nets of assay list nets can be trained; train it where it was made", job.Net)
+	}
 	if r.entry, err = findEntry("net", job.Net, catalogue.Nets); err != nil {
 		return err
 	}
@@ -243,9 +246,28 @@ func (r *training) net(ctx context.Context, sd *weights.StateDict) error {
 	if sd == nil {
 		return nil
 	}
-	state, warnings, err := weights.Match(sd, r.info.Parameters)
+	return r.startFrom(ctx, own, sd)
+}
+
+// startFrom takes the parameters of a file. A head for another number of
+// classes is left out, and drawn from the seed.
+func (r *training) startFrom(ctx context.Context, own NetInfo, sd *weights.StateDict) error {
+	p, theirs := r.plan, r.info
+	if n, ok := headClasses(own, sd); ok && n != p.Classes {
+		var err error
+		if theirs, err = r.b.Describe(ctx, p.Net, n, p.Features); err != nil {
+			return err
+		}
+	}
+	state, warnings, err := weights.Match(sd, theirs.Parameters)
 	if err != nil {
-		return usage.Errorf("%s does not fit net %s with %d classes: %w", p.Weights, p.Net, p.Classes, err)
+		return usage.Errorf("%s does not fit net %s: %w", p.Weights, p.Net, err)
+	}
+	for i, want := range r.info.Parameters {
+		if !slices.Equal(want.Shape, theirs.Parameters[i].Shape) {
+			delete(state, want.Name)
+			warnings = append(warnings, fmt.Sprintf("%s is for %d classes: drawn anew for %d", want.Name, theirs.Classes, p.Classes))
+		}
 	}
 	for _, w := range warnings {
 		r.job.Progress(Event{Kind: Warning, Message: p.Weights + ": " + w})

@@ -155,13 +155,13 @@ func TestInterruptedTrainingGoesOnToTheSameBits(t *testing.T) {
 			whole, err := w.train("whole")
 			require.NoError(t, err)
 			require.Len(t, whole.History, 6)
-			// An epoch is one call of steps; each run fails in its third.
+			// An epoch has 5 steps; each run fails in the third of an epoch.
 			boom := errors.New("the device is gone")
 			var tries int
 			for {
-				calls := 0
-				w.backend.Fail = func(int64) error {
-					if calls++; calls == saveEvery+1 {
+				steps := 0
+				w.backend.FailStep = func(int64) error {
+					if steps++; steps == 5*saveEvery+3 {
 						return boom
 					}
 					return nil
@@ -177,15 +177,15 @@ func TestInterruptedTrainingGoesOnToTheSameBits(t *testing.T) {
 				require.Less(t, tries, 10)
 			}
 			require.Greater(t, tries, 1)
-			w.backend.Fail = nil
+			w.backend.FailStep = nil
 			w.sameFiles("whole", "parts")
 			// Once more does nothing.
-			w.backend.Fail = func(int64) error { return boom }
+			w.backend.FailStep = func(int64) error { return boom }
 			o, err := w.train("parts")
 			require.NoError(t, err)
 			require.Equal(t, 6, o.Before)
 			w.sameFiles("whole", "parts")
-			w.backend.Fail = nil
+			w.backend.FailStep = nil
 		}
 	}
 }
@@ -213,16 +213,15 @@ func TestFilesFollowTheCheckpoint(t *testing.T) {
 	} {
 		for fail := 2; fail <= 4; fail++ {
 			out := fmt.Sprintf("%s-%d", damage, fail)
-			calls := 0
-			w.backend.Fail = func(int64) error {
-				if calls++; calls == fail {
+			w.backend.FailStep = func(step int64) error {
+				if step == int64(4*(fail-1)+2) { // an epoch has 4
 					return errors.New("gone")
 				}
 				return nil
 			}
 			_, err := w.train(out)
 			require.ErrorContains(t, err, "gone")
-			w.backend.Fail = nil
+			w.backend.FailStep = nil
 			require.NoError(t, do(w.path(out), w.read(out+"/results.jsonl")))
 			_, err = w.train(out)
 			require.NoError(t, err, out)
@@ -307,8 +306,8 @@ func TestStoppedTrainingKeepsWhatIsDone(t *testing.T) {
 	_, err := w.train("whole")
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	w.backend.Fail = func(call int64) error {
-		if call == 3 { // an epoch is one call
+	w.backend.FailStep = func(step int64) error {
+		if step == 2*21+5 { // an epoch has 21
 			cancel()
 		}
 		return nil
@@ -319,7 +318,7 @@ func TestStoppedTrainingKeepsWhatIsDone(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "epoch 3 of 4")
 	require.Len(t, w.history("parts"), 2)
-	w.backend.Fail = nil
+	w.backend.FailStep = nil
 	w.job.MustExist = true
 	_, err = w.train("parts")
 	require.NoError(t, err)
@@ -390,6 +389,28 @@ func TestSeedsAndStartingWeights(t *testing.T) {
 	a, b, c := train(3, ""), train(3, ""), train(4, "")
 	require.Equal(t, a.Last, b.Last)
 	require.NotEqual(t, a.Last, c.Last)
+}
+
+// A head for other classes is drawn anew, the rest is kept.
+func TestHeadForOtherClasses(t *testing.T) {
+	w := newTrainWorld(t, "embedded:iris", func(s *orchestrate.TrainSettings) { s.Epochs, s.Rate = 1, 1e-30 })
+	w.job.Optimizer = "sgd"
+	fresh, err := w.train("fresh")
+	require.NoError(t, err)
+	// The fake's net is all head: weights for five classes are replaced as a whole.
+	ones := slices.Repeat([]byte{0, 0, 0x80, 0x3f}, 20)
+	require.NoError(t, weights.WriteSafetensors(w.path("five.safetensors"), map[string]weights.Tensor{
+		"fc.weight": {DType: "f32", Shape: []int64{5, 4}, Data: ones}, "fc.bias": {DType: "f32", Shape: []int64{5}, Data: ones[:20]}}, nil))
+	w.job.Weights, w.job.Classes = w.path("five.safetensors"), 3
+	o, err := w.train("out")
+	require.NoError(t, err)
+	require.Equal(t, fresh.Last, o.Last)
+	// Without a number of classes the weights' is taken.
+	w.job.Classes = 0
+	o, err = w.train("five")
+	require.NoError(t, err)
+	require.Equal(t, 5, o.Plan.Classes)
+	require.Equal(t, ones, o.Last["fc.weight"].Data)
 }
 
 func TestDivergence(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/assay-xai/assay/internal/usage"
@@ -58,7 +59,7 @@ func formats() []format {
 const wantFormats = "want a PyTorch state dict (.pth, .pt, .th) or safetensors"
 
 // Open reads a weights file: torch's zip or legacy layout or safetensors,
-// recognised by content. A checkpoint's state dict is taken out of its wrapper
+// recognised by content, or one that the program carries ("embedded:NAME"). A checkpoint's state dict is taken out of its wrapper
 // (state_dict, model_state_dict, model, net); a "module." before every name is
 // dropped.
 //
@@ -84,6 +85,13 @@ func Open(path string) (*StateDict, error) {
 }
 
 func open(path string) (*StateDict, error) {
+	if strings.HasPrefix(path, embeddedPrefix) {
+		b, err := readEmbedded(path)
+		if err != nil {
+			return nil, err
+		}
+		return read(bytes.NewReader(b), int64(len(b)))
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err

@@ -25,19 +25,33 @@ func CacheDir() (string, error) {
 	return filepath.Join(home, ".cache", "assay", "weights"), nil
 }
 
-// Resolve turns the argument of --weights for a net into the path of a file:
-//   - "": the net's default published file, in the cache,
+// Resolve is ResolveFor for a net whose number of columns does not matter.
+func Resolve(net, arg string) (string, error) { return ResolveFor(net, arg, 0) }
+
+// ResolveFor turns the argument of --weights for a net that takes so many
+// columns (0: images, or not known) into what Open takes:
+//   - "": the net's default published file, in the cache; where none is
+//     published, the weights that the program carries for that net and number
+//     of columns (see Embedded),
 //   - the name of a published version ("IMAGENET1K_V1"; case does not matter)
 //     or the name of a published file: that one, in the cache,
+//   - "embedded:NAME": that one, if it is the net's,
 //   - anything else: a path.
 //
 // A published file that is not in the cache, or a path that is not there, is an
 // error that says what would be right. Nothing is fetched and the file is not
 // opened.
-func Resolve(net, arg string) (string, error) {
+func ResolveFor(net, arg string, columns int) (string, error) {
 	files := publishedFor(net)
 	if arg == "" && len(files) == 0 {
-		return "", usage.Errorf("weights: no weights of %s are published: give a file with --weights", net)
+		return defaultEmbedded(net, columns)
+	}
+	if strings.HasPrefix(arg, embeddedPrefix) {
+		e, err := findEmbedded(arg)
+		if err == nil && e.Net != net {
+			err = usage.Errorf("weights: %s are for net %s, not %s", arg, e.Net, net)
+		}
+		return arg, err
 	}
 	for _, p := range files {
 		if arg == "" || strings.EqualFold(arg, p.Version) {
@@ -57,6 +71,25 @@ func Resolve(net, arg string) (string, error) {
 		}
 	}
 	return "", usage.Errorf("weights: no file %s%s", arg, orVersion(net, files))
+}
+
+func defaultEmbedded(net string, columns int) (string, error) {
+	files := embeddedFor(net, columns)
+	if len(files) == 1 {
+		return files[0].Path, nil
+	}
+	if files = embeddedFor(net, 0); len(files) == 0 {
+		return "", usage.Errorf("weights: no weights of %s are published: give a file with --weights", net)
+	}
+	var known []string
+	for _, e := range files {
+		known = append(known, fmt.Sprintf("%s (%s)", e.Path, e.Summary))
+	}
+	what := net
+	if columns > 0 {
+		what = fmt.Sprintf("%s on %d columns", net, columns)
+	}
+	return "", usage.Errorf("weights: no weights of %s are published: give a file with --weights, or one of %s", what, strings.Join(known, ", "))
 }
 
 func orVersion(net string, files []PublishedFile) string {

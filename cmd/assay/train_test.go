@@ -103,8 +103,8 @@ func TestBadTrainFlags(t *testing.T) {
 func TestStoppedTrainingGoesOn(t *testing.T) {
 	s := newShop(t, 0)
 	ctx, cancel := context.WithCancel(context.Background())
-	s.backend.Fail = func(call int64) error {
-		if call == 3 {
+	s.backend.FailStep = func(step int64) error {
+		if step == 2*45+10 { // an epoch has 45
 			cancel()
 		}
 		return nil
@@ -114,7 +114,7 @@ func TestStoppedTrainingGoesOn(t *testing.T) {
 	require.Equal(t, 130, code, errs)
 	require.Empty(t, out)
 	require.Contains(t, errs, "the same command goes on from here (stopped in epoch 3 of 4")
-	s.backend.Fail = nil
+	s.backend.FailStep = nil
 	code, _, errs = s.args(context.Background(), words...)
 	require.Equal(t, 0, code, errs)
 	require.NotContains(t, errs, "epoch 1/4")

@@ -29,9 +29,10 @@ type Backend struct {
 	Name string
 	// Delay is how long every batch takes.
 	Delay time.Duration
-	// Fail, if set, is asked before every batch of states and every call for
-	// training steps; its error is the device's.
-	Fail func(call int64) error
+	// Fail, if set, is asked before every batch of states; its error is the
+	// device's. FailStep is asked before every training step.
+	Fail     func(call int64) error
+	FailStep func(step int64) error
 	// Memory is the largest batch that fits; 0 is no limit.
 	Memory int
 

@@ -184,16 +184,16 @@ func (t *trainer) augment(x []float32, shape []int, step int64, place int) []flo
 
 func (t *trainer) Steps(ctx context.Context, indices []int32, batch int, rates []float64, first int64) (orchestrate.StepsResult, error) {
 	var out orchestrate.StepsResult
-	if t.b.Fail != nil {
-		if err := t.b.Fail(t.b.calls.Add(1)); err != nil {
-			return out, err
-		}
-	}
 	if err := t.b.wait(ctx); err != nil {
 		return out, err
 	}
 	data := t.parts["train"]
 	for i, rate := range rates {
+		if t.b.FailStep != nil {
+			if err := t.b.FailStep(first + int64(i)); err != nil {
+				return out, err
+			}
+		}
 		rows := indices[i*batch : min((i+1)*batch, len(indices))]
 		gradient := map[string][]float64{}
 		for name, p := range t.params {
