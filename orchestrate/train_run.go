@@ -67,6 +67,9 @@ func RunTraining(ctx context.Context, job TrainJob) (TrainOutcome, error) {
 	if job.Precision != "" && !slices.Contains(Precisions(), job.Precision) {
 		return TrainOutcome{}, usage.Errorf("precision %q: %s", job.Precision, DidYouMean(job.Precision, Precisions()))
 	}
+	if strings.Contains(job.Device, ",") {
+		return TrainOutcome{}, usage.Errorf("device %s: a net is trained on one device", job.Device)
+	}
 	if job.Out != "" || job.MustExist {
 		prior, err := readPriorTraining(job.Out)
 		if err != nil {

@@ -82,6 +82,7 @@ func TestBadTrainFlags(t *testing.T) {
 		trainDigits + " --resume --out none":                           "holds no training",
 		trainDigits + " --epoch 3":                                     "did you mean --epochs",
 		trainDigits + " --classes 1":                                   `--classes "1": want a whole number from 2`,
+		trainDigits + " --device cuda:0,cuda:1":                        "trained on one device",
 		trainDigits + " more":                                          "takes flags only",
 		"train --net softmax-image --data data --preset none":          `preset "none"`,
 		"train --net softmax-image --data embedded:photos --out other": "no labels",
