@@ -329,7 +329,7 @@ func TestFetchNames(t *testing.T) {
 		FetchOptions
 		want string
 	}{
-		{FetchOptions{Name: "resnet19"}, "want one of cifar-resnet110, cifar-resnet20,"},
+		{FetchOptions{Name: "resnet19"}, "want one of alexnet, cifar-resnet110, cifar-resnet20,"},
 		{FetchOptions{Name: "resnet18", Version: "V7"}, "no version V7: want one of IMAGENET1K_V1"},
 		{FetchOptions{Name: "efficientnet-lite0", Cache: t.TempDir()}, "scripts/setup.sh puts it there"},
 	} {

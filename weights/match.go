@@ -25,6 +25,8 @@ type allowance struct {
 
 var denseNetOld = regexp.MustCompile(`^(.*denselayer\d+\.(?:norm|relu|conv))\.([12]\.(?:weight|bias|running_mean|running_var|num_batches_tracked))$`)
 
+var transformerOld = regexp.MustCompile(`^(.*\.mlp\.)linear_([12])(\.(?:weight|bias))$`)
+
 func isBatchCounter(name string) bool {
 	return name == "num_batches_tracked" || strings.HasSuffix(name, ".num_batches_tracked")
 }
@@ -47,6 +49,16 @@ func allowances() []allowance {
 			quiet: true,
 		},
 		{
+			summary: "the vision transformer's old spelling mlp.linear_1 for mlp.0, linear_2 for mlp.3",
+			rename: func(name string) string {
+				if m := transformerOld.FindStringSubmatch(name); m != nil {
+					return m[1] + map[string]string{"1": "0", "2": "3"}[m[2]] + m[3]
+				}
+				return ""
+			},
+			quiet: true,
+		},
+		{
 			summary: "auxiliary heads (GoogLeNet, Inception v3), unused in inference",
 			spare: func(name string) bool {
 				return strings.HasPrefix(name, "aux1.") || strings.HasPrefix(name, "aux2.") || strings.HasPrefix(name, "AuxLogits.")
@@ -58,7 +70,8 @@ func allowances() []allowance {
 // Match picks the tensors that a net wants out of a state dict. Names and
 // shapes have to be equal, except that
 //   - num_batches_tracked may be missing or left over,
-//   - DenseNet's old norm.1 spelling is understood,
+//   - DenseNet's old norm.1 and the vision transformer's old mlp.linear_1 are
+//     understood,
 //   - auxiliary heads that the net does not list are left out (a warning),
 //   - parameters marked Optional may be missing.
 //
