@@ -239,3 +239,18 @@ func (n *ResolvedNet) setHash(hash string) error {
 func (p *Plan) anyFile() bool {
 	return slices.ContainsFunc(p.Nets, func(n NetPlan) bool { return isNetFile(n.Net) })
 }
+
+// DescribeNet answers for a net of the catalogue or in a file, without weights.
+func DescribeNet(ctx context.Context, b Backend, net string) (NetInfo, error) {
+	if !isNetFile(net) {
+		return b.Describe(ctx, net, 0, 0)
+	}
+	file, err := readNetFile(net)
+	if err != nil {
+		return NetInfo{}, err
+	}
+	if file.Script {
+		file.Input = []int{3, 224, 224}
+	}
+	return b.DescribeFile(ctx, *file)
+}

@@ -76,17 +76,21 @@ func listPublished(env environment, asJSON bool) error {
 	if asJSON {
 		return printJSON(env, files)
 	}
-	t := table{header: []string{"net", "version", "file", "MiB", "there", "licence"}, right: map[int]bool{3: true}}
+	t := table{header: []string{"net", "version", "file", "MiB", "top-1 %", "preset", "there", "licence"}, right: map[int]bool{3: true, 4: true}}
 	for _, p := range files {
-		size, there := "", "no"
+		size, top1, there := "", "", "no"
 		if p.MiB > 0 {
 			size = fmt.Sprintf("%.1f", p.MiB)
+		}
+		if p.Top1 > 0 {
+			top1 = fmt.Sprintf("%.2f", p.Top1)
 		}
 		if p.Cached {
 			there = "yes"
 		}
-		t.add(p.Net, p.Version, p.File, size, there, p.Licence)
+		t.add(p.Net, p.Version, p.File, size, top1, p.Preset, there, p.Licence)
 	}
 	t.print(env.stdout)
-	return nil
+	_, err = fmt.Fprintln(env.stdout, "\ntop-1: as published, on ImageNet's validation images (torchvision) or CIFAR-10's test images (akamaster).")
+	return err
 }

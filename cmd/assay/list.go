@@ -20,8 +20,6 @@ type listed struct {
 	Parameters any    `json:"parameters,omitempty"`
 	Needs      string `json:"needs,omitempty"`
 	Paper      string `json:"paper,omitempty"`
-	Preset     string `json:"preset,omitempty"`
-	Licence    string `json:"licence,omitempty"`
 }
 
 // shelf is something that can be listed.
@@ -47,7 +45,7 @@ func shelves() []shelf {
 			}
 			var out []listed
 			for _, e := range part(c) {
-				l := listed{ID: e.ID, Summary: e.Summary, Needs: e.Needs, Paper: e.Paper, Preset: e.Preset, Licence: e.Licence}
+				l := listed{ID: e.ID, Summary: e.Summary, Needs: e.Needs, Paper: e.Paper}
 				if len(e.Parameters) > 0 {
 					l.Parameters = e.Parameters
 				}
@@ -57,7 +55,6 @@ func shelves() []shelf {
 		}
 	}
 	return []shelf{
-		{"nets", catalogue(func(c orchestrate.Catalogue) []orchestrate.Entry { return c.Nets })},
 		{"methods", catalogue(func(c orchestrate.Catalogue) []orchestrate.Entry { return c.Methods })},
 		{"imputers", catalogue(func(c orchestrate.Catalogue) []orchestrate.Entry { return c.Imputers })},
 		{"metrics", fixed(listMetrics)},
@@ -111,7 +108,7 @@ func listMetrics() []listed {
 }
 
 func listCommand(env environment) *cli.Command {
-	var names []string
+	names := []string{"nets", "layers"}
 	for _, s := range shelves() {
 		names = append(names, s.name)
 	}
@@ -119,12 +116,24 @@ func listCommand(env environment) *cli.Command {
 		Name:      "list",
 		Usage:     "list " + strings.Join(names, ", "),
 		ArgsUsage: "WHAT",
-		Flags:     outputFlags(),
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "net", Usage: "the net whose layers are listed: an `ID`, or a file"},
+		}, outputFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return usage.Errorf("assay list takes one of %s", strings.Join(names, ", "))
 			}
 			what := c.Args().First()
+			switch what {
+			case "nets":
+				nets, err := listNets(c.Context, env)
+				if err != nil {
+					return err
+				}
+				return printNets(env, c.Bool("json"), nets)
+			case "layers":
+				return printLayers(c, env)
+			}
 			for _, s := range shelves() {
 				if s.name != what {
 					continue

@@ -259,6 +259,28 @@ func TestLists(t *testing.T) {
 	}
 }
 
+func TestListNetsAndLayers(t *testing.T) {
+	s := newShop(t, 0)
+	code, out, errs := s.assay("list nets")
+	require.Equal(t, 0, code, errs)
+	code, text, errs := s.assay("list nets --json")
+	require.Equal(t, 0, code, errs)
+	var nets []listedNet
+	require.NoError(t, json.Unmarshal([]byte(text), &nets))
+	require.NotEmpty(t, nets)
+	for _, n := range nets {
+		require.Contains(t, out, n.ID)
+		require.NotEmpty(t, n.Input, n.ID)
+		require.NotEmpty(t, n.Preset, n.ID)
+		code, out, errs := s.assay("list layers --net " + n.ID)
+		require.Equal(t, 0, code, errs)
+		require.Equal(t, len(n.Layers)+1, strings.Count(out, "\n"))
+	}
+	code, _, errs = s.assay("list layers")
+	require.Equal(t, 2, code)
+	require.Contains(t, errs, "wants --net ID")
+}
+
 func TestDoctorAndVersionAndFetchList(t *testing.T) {
 	s := newShop(t, 0)
 	code, out, errs := s.assay("doctor --json")

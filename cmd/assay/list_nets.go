@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/assay-xai/assay/internal/usage"
+	"github.com/assay-xai/assay/orchestrate"
+)
+
+// listedNet is a net with what its description says.
+type listedNet struct {
+	ID             string `json:"id"`
+	Summary        string `json:"summary"`
+	Paper          string `json:"paper,omitempty"`
+	ParameterCount int64  `json:"parameterCount"`
+	Input          []int  `json:"input"`
+	Classes        int    `json:"classes"`
+	Preset         string `json:"preset"`
+	DefaultLayer   string `json:"defaultLayer,omitempty"`
+	// Licence is that of the published weights.
+	Licence string              `json:"licence,omitempty"`
+	Weights []published         `json:"weights,omitempty"`
+	Layers  []orchestrate.Layer `json:"layers"`
+}
+
+// listNets describes every net of the catalogue.
+func listNets(ctx context.Context, env environment) ([]listedNet, error) {
+	b, err := env.open("cpu", 1)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	c, err := b.Catalogue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	files, _, err := publishedFiles()
+	if err != nil {
+		return nil, err
+	}
+	var out []listedNet
+	for _, e := range c.Nets {
+		info, err := b.Describe(ctx, e.ID, 0, 0)
+		if err != nil {
+			return nil, err
+		}
+		n := listedNet{ID: e.ID, Summary: e.Summary, Paper: e.Paper, ParameterCount: info.ParameterCount, Input: info.Input,
+			Classes: info.Classes, Preset: orElse(info.Preset, e.Preset), DefaultLayer: info.DefaultLayer, Licence: e.Licence, Layers: info.Layers}
+		for _, f := range files {
+			if f.Net == e.ID {
+				n.Weights = append(n.Weights, f)
+			}
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+func orElse(s, otherwise string) string {
+	if s != "" {
+		return s
+	}
+	return otherwise
+}
+
+func printNets(env environment, asJSON bool, nets []listedNet) error {
+	if asJSON {
+		return printJSON(env, nets)
+	}
+	t := table{header: []string{"id", "parameters", "input", "classes", "preset", "default layer", "layers", "weights", "licence of the weights"}}
+	for _, n := range nets {
+		t.add(n.ID, millions(n.ParameterCount), shape(n.Input), strconv.Itoa(n.Classes), n.Preset, orElse(n.DefaultLayer, "-"),
+			strconv.Itoa(len(n.Layers)), whereWeights(n), orElse(n.Licence, "-"))
+	}
+	t.print(env.stdout)
+	_, err := fmt.Fprintln(env.stdout, "\nassay list layers --net ID names a net's layers; assay fetch --list says what weights are published.")
+	return err
+}
+
+// whereWeights says how the default weights are had.
+func whereWeights(n listedNet) string {
+	if len(n.Weights) == 0 {
+		return "--weights FILE"
+	}
+	if n.Weights[0].Cached {
+		return "there"
+	}
+	if n.Weights[0].BaseURL == "" {
+		return "by setup"
+	}
+	return "assay fetch"
+}
+
+func millions(n int64) string {
+	if n < 1e5 {
+		return strconv.FormatInt(n, 10)
+	}
+	return strconv.FormatFloat(float64(n)/1e6, 'f', 2, 64) + " M"
+}
+
+func shape(sizes []int) string {
+	texts := make([]string, len(sizes))
+	for i, n := range sizes {
+		texts[i] = strconv.Itoa(n)
+	}
+	return strings.Join(texts, "x")
+}
+
+// printLayers lists the layers of one net, in the order in which they run.
+func printLayers(c *cli.Context, env environment) error {
+	net := c.String("net")
+	if net == "" {
+		return usage.Errorf("assay list layers wants --net ID, or --net FILE")
+	}
+	b, err := env.open("cpu", 1)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	info, err := orchestrate.DescribeNet(c.Context, b, net)
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return printJSON(env, info.Layers)
+	}
+	if info.BlackBox {
+		return usage.Errorf("net %s runs as a black box (%s): its layers have no names", net, info.Reason)
+	}
+	t := table{header: []string{"layer", "what it is", "outputs"}}
+	for _, l := range info.Layers {
+		name := l.Name
+		if name == info.DefaultLayer {
+			name += " (default)"
+		}
+		t.add(name, l.Op, shape(l.Outputs))
+	}
+	t.print(env.stdout)
+	return nil
+}
