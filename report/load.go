@@ -108,6 +108,10 @@ func (r *run) readPlan() error {
 		if _, err := os.Stat(filepath.Join(r.out, record.FileName)); err != nil {
 			return usage.Errorf("report: %s: want the folder of a run, it has neither plan.yaml nor %s", r.out, record.FileName)
 		}
+		if settings, err := os.ReadFile(filepath.Join(r.out, "train.yaml")); err == nil {
+			r.planText = string(settings) // a training's
+			return nil
+		}
 		r.note("The run left no plan.yaml.")
 		return nil
 	}

@@ -43,6 +43,7 @@ type page struct {
 	Facts               []fact
 	Trace               *tracePage
 	Eval                *evalPage
+	Train               *trainPage
 	Summary             *summaryPage
 	Failures            []failure
 	MoreFailures        int
@@ -103,6 +104,9 @@ func (r *run) page(ctx context.Context) (*page, error) {
 			return nil, err
 		}
 		p.Lede, p.Facts = r.evalLede(), p.Eval.facts
+	case len(r.epochsOf()) > 0:
+		p.Train = newTrainPage(r.epochsOf())
+		p.Lede, p.Facts = r.trainLede(), p.Train.facts
 	default:
 		p.Lede = []string{fmt.Sprintf("Results of the study %q: means over images, with 95 %% confidence bounds.", study)}
 		p.Facts = []fact{{"results", grouped(int64(len(r.entries))), ""}}
@@ -125,7 +129,7 @@ func (r *run) study() string {
 }
 
 func studyName(study string) string {
-	names := map[string]string{"trace": "deletion search", "eval": "accuracy"}
+	names := map[string]string{"trace": "deletion search", "eval": "accuracy", "train": "training"}
 	if n, ok := names[study]; ok {
 		return n
 	}
@@ -147,7 +151,7 @@ func (r *run) defaultTitle(study string) string {
 	if len(nets) > 4 {
 		nets = append(nets[:3:3], fmt.Sprintf("%d more", len(nets)-3))
 	}
-	verb := map[string]string{"trace": "What matters to ", "eval": "How well "}[study]
+	verb := map[string]string{"trace": "What matters to ", "eval": "How well ", "train": "Training "}[study]
 	switch {
 	case len(nets) == 0:
 		return "Report of a run"

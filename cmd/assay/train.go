@@ -13,6 +13,7 @@ import (
 
 	"github.com/assay-xai/assay/internal/usage"
 	"github.com/assay-xai/assay/orchestrate"
+	pages "github.com/assay-xai/assay/report"
 )
 
 // trainCategory is the flags' of how a net is trained.
@@ -249,6 +250,12 @@ func runTraining(c *cli.Context, env environment, job orchestrate.TrainJob) erro
 	}
 	if job.Out == "" {
 		p.note("nothing is kept without --out FOLDER")
+	} else {
+		path, err := pages.Write(c.Context, job.Out, pages.Options{})
+		if err != nil {
+			return err
+		}
+		p.note("report: " + path)
 	}
 	result := trainedOf(outcome, job.Out)
 	if c.Bool("json") {
