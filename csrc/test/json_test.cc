@@ -5,10 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <tuple>
 
 #include "api/error.h"
 #include "graph/net.h"
@@ -350,6 +354,115 @@ TEST(Json, NoChangeOfAByteIsMoreThanAMistake) {
       message_of([&] { parse_graph(changed); });  // fails on another code
     }
   }
+}
+
+// ---- own models: files of scripts/export_torch.py, logits of PyTorch
+
+constexpr const char* kModels = ASSAY_SOURCE_DIR "/testdata/own_models/";
+
+std::string content(const std::string& file) {
+  std::ifstream in(kModels + file, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+// Of f32 and of counters, which the nets do not need.
+std::vector<std::pair<std::string, at::Tensor>> safetensors(const std::string& file) {
+  const std::string bytes = content(file);
+  uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), sizeof size);
+  std::vector<std::pair<std::string, at::Tensor>> state;
+  const json header = json::parse(bytes.substr(8, size));
+  for (const auto& entry : header.items()) {
+    if (entry.value().at("dtype") != "F32") continue;
+    at::Tensor tensor = at::empty(entry.value().at("shape").get<Shape>(), at::kFloat);
+    const auto begin = entry.value().at("data_offsets")[0].get<size_t>();
+    std::memcpy(tensor.mutable_data_ptr(), bytes.data() + 8 + size + begin, tensor.nbytes());
+    state.emplace_back(entry.key(), tensor);
+  }
+  return state;
+}
+
+struct OwnModel {
+  std::string name;
+  int64_t parameters;
+  std::vector<std::vector<double>> logits;
+};
+
+std::vector<OwnModel> own_models() {
+  std::vector<OwnModel> models;
+  const json parsed = json::parse(content("logits.json"));
+  for (const json& model : parsed.at("models")) {
+    models.push_back({model.at("model"), model.at("parameters"), model.at("logits")});
+  }
+  return models;
+}
+
+std::unique_ptr<Net> own_net(const std::string& name) {
+  GraphHeader header;
+  Graph graph = parse_graph(content(name + ".json"), &header);
+  NetEntry entry;
+  entry.id = header.name;
+  auto net = std::make_unique<Net>(std::move(entry), std::move(graph));
+  net->load(safetensors(header.weights));
+  return net;
+}
+
+class OwnModelTest : public testing::TestWithParam<OwnModel> {};
+
+TEST_P(OwnModelTest, GivesTheLogitsOfPyTorch) {
+  const OwnModel& model = GetParam();
+  const auto net = own_net(model.name);
+  EXPECT_EQ(net->parameter_count(), model.parameters);
+  at::Tensor want = at::empty({2, static_cast<int64_t>(model.logits[0].size())}, at::kDouble);
+  for (int64_t row = 0; row < 2; ++row) {
+    for (int64_t c = 0; c < want.size(1); ++c) {
+      want[row][c] = model.logits[static_cast<size_t>(row)][static_cast<size_t>(c)];
+    }
+  }
+  const at::Tensor x = fill_input(*net, 2);
+  const double largest = want.abs().max().item<double>();
+  for (const auto& [precision, tolerance] : {std::pair{Precision::kF32, 1e-5}, {Precision::kF64, 1e-9}}) {
+    net->prepare(at::kCPU, precision);
+    for (const at::Tensor& got : {net->forward(x), net->forward_plain(x).logits}) {
+      ASSERT_EQ(got.sizes(), want.sizes());
+      EXPECT_LE((got - want).abs().max().item<double>(), tolerance * largest);
+    }
+    // Whatever else is in the batch.
+    const at::Tensor three = at::cat({x.flip(0), x.narrow(0, 0, 1)});
+    EXPECT_LE((net->forward(three).narrow(0, 0, 2) - want.flip(0)).abs().max().item<double>(),
+              tolerance * largest);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Json, OwnModelTest, testing::ValuesIn(own_models()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(OwnModels, KeepTheNamesThatTheirAuthorsKnow) {
+  const auto outputs = [](const Net& net) {
+    std::map<std::string, LayerInfo> layers;
+    for (const LayerInfo& layer : net.layers()) layers[layer.name] = layer;
+    return layers;
+  };
+  const auto depthwise = own_net("depthwise");
+  auto layers = outputs(*depthwise);
+  EXPECT_EQ(depthwise->default_layer(), "blocks");
+  EXPECT_EQ(layers.at("blocks").outputs, Shape({8, 9, 7}));
+  EXPECT_EQ(layers.at("blocks.1").op, "block");
+  EXPECT_EQ(layers.at("blocks.1.depthwise").op, "conv2d");
+  EXPECT_EQ(layers.at("blocks.1.gate").outputs, Shape({16, 9, 7}));
+  EXPECT_EQ(layers.at("classifier.2").op, "dropout");
+  const auto unet = own_net("unet_head");
+  layers = outputs(*unet);
+  EXPECT_EQ(unet->default_layer(), "merge1");
+  EXPECT_EQ(layers.at("bottom").outputs, Shape({10, 4, 4}));
+  EXPECT_EQ(layers.at("up2").op, "conv_transpose2d");
+  const auto transformer = own_net("transformer");
+  layers = outputs(*transformer);
+  EXPECT_EQ(transformer->default_layer(), "patches");
+  EXPECT_EQ(layers.at("encoder").outputs, Shape({10, 12}));
+  EXPECT_EQ(layers.at("head").outputs, Shape({6}));
 }
 
 }  // namespace
