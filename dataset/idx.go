@@ -211,8 +211,8 @@ func readIdx(file *blob, zipped bool, magic uint32) (*idxFile, error) {
 // unpack reads what follows the header into memory. Memory grows with what
 // comes, not with what the header says.
 func (f *idxFile) unpack(stream io.Reader, need int64, damaged func(error) error) error {
-	if need > maxArrayBytes {
-		return usage.Errorf("dataset: %s: sizes %v: unpacked it has %d bytes: want at most %d", f.name, f.sizes, need, int64(maxArrayBytes))
+	if err := checkUnpacked(f.name, need, f.size); err != nil {
+		return err
 	}
 	content, err := readAtMost(io.LimitReader(stream, need), need, need)
 	if err != nil {

@@ -28,6 +28,7 @@ func formats() []format {
 		{[]string{"idx3-ubyte", "idx3-ubyte.gz"}, "\x00\x00\x08\x03", 0, layoutFile(openIdxFiles)},
 		{[]string{"idx1-ubyte", "idx1-ubyte.gz"}, "\x00\x00\x08\x01", 0, layoutFile(openIdxFiles)}, // which says what would be right
 		{[]string{".bin"}, "", 0, layoutFile(openCIFARFile)},
+		{[]string{".mat"}, "MATLAB ", 0, layoutFile(openSVHN)},
 		{[]string{"data_batch_1", "test_batch"}, "\x80", 0, layoutFile(openCIFARPickles)},
 		{[]string{".tar.gz", ".tgz"}, "\x1f\x8b", 0, archiveOpener(walkTgz, openTgz)},
 		{[]string{".tar"}, "ustar", 257, archiveOpener(walkTar, openTar)},
@@ -35,10 +36,11 @@ func formats() []format {
 	}
 }
 
-// Open opens the data at path: a directory, an archive (.tar, .tar.gz, .tgz,
-// .zip), an array (.npy, .npz), a table (.csv), the last two gzipped too, idx
-// files (MNIST's, as they are or gzipped, the labels beside them), CIFAR's
-// batches, or data that the program carries ("embedded:photos", see Embedded). A file
+// Open opens the data at path: a folder or an archive (.tar, .tar.gz, .tgz,
+// .zip) of images; an array (.npy, .npz) or a table (.csv), gzipped too; what
+// small images are published in, as a folder, an archive or one of the files:
+// idx files (MNIST), CIFAR's binary and Python batches, SVHN's MATLAB files;
+// or data that the program carries ("embedded:photos", see Embedded). A file
 // whose name says nothing is known by its content. Archives are never unpacked
 // to disk. Errors that the user can mend satisfy errors.Is(err, usage.Err).
 //

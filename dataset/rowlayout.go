@@ -29,6 +29,7 @@ func rowLayouts() []rowLayout {
 		{"idx files (MNIST)", idxSplit, openIdxFiles},
 		{"binary batches of CIFAR-10", cifar10BinarySplit, openCIFAR10Binary},
 		{"binary batches of CIFAR-100", cifar100BinarySplit, openCIFAR100Binary},
+		{"MATLAB files of SVHN", svhnSplit, openSVHN},
 		{"Python batches of CIFAR-10", cifar10PickleSplit, openCIFARPickles},
 		{"Python batches of CIFAR-100", cifar100PickleSplit, openCIFARPickles},
 	}
