@@ -1,11 +1,14 @@
 package dataset
 
 import (
+	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -114,6 +117,61 @@ func TestMutatedData(t *testing.T) {
 	} {
 		t.Run(c.format.Name, func(t *testing.T) {
 			mutate.Every(t, c.format, mutate.Reader{Ending: c.ending, Read: readsAll(opt)})
+		})
+	}
+}
+
+// unpacked are the files of a gzipped tar below testdata, by their base names.
+func unpacked(t testing.TB, name string) map[string][]byte {
+	f, err := os.Open(filepath.Join("testdata", name))
+	require.NoError(t, err)
+	defer f.Close()
+	zipped, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	out := map[string][]byte{}
+	for r := tar.NewReader(zipped); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return out
+		}
+		require.NoError(t, err)
+		b, err := io.ReadAll(r)
+		require.NoError(t, err)
+		out[filepath.Base(h.Name)] = b
+	}
+}
+
+func fromFile(t testing.TB, names ...string) map[string][]byte {
+	out := map[string][]byte{}
+	for _, name := range names {
+		b, err := os.ReadFile(filepath.Join("testdata", name))
+		require.NoError(t, err)
+		out[name] = b
+	}
+	return out
+}
+
+// Damaged files of rows, 2,000 a format. Their names say what they are.
+func TestMutatedRows(t *testing.T) {
+	idx := fromFile(t, "idx/t10k-images-idx3-ubyte")
+	zippedIdx := fromFile(t, "idx/train-images-idx3-ubyte.gz")
+	ten, hundred := unpacked(t, "cifar-10-python.tar.gz"), unpacked(t, "cifar-100-python.tar.gz")
+	pickles := []mutate.Mutator{mutate.Pickle}
+	for _, c := range []struct {
+		file   string
+		format mutate.Format
+	}{
+		{"t10k-images-idx3-ubyte", mutate.Format{Name: "idx", Seeds: idx}},
+		{"train-images-idx3-ubyte.gz", mutate.Format{Name: "idx.gz", Seeds: zippedIdx, Mutators: []mutate.Mutator{mutate.Gzip(mutate.Raw)}}},
+		{"test_batch.bin", mutate.Format{Name: "cifar-binary", Seeds: map[string][]byte{
+			"test": unpacked(t, "cifar-10-binary.tar.gz")["test_batch.bin"], "train": unpacked(t, "cifar-10-binary.tar.gz")["data_batch_1.bin"]}}},
+		{"test_batch", mutate.Format{Name: "cifar-10-python", Seeds: map[string][]byte{"test": ten["test_batch"], "1": ten["data_batch_1"], "2": ten["data_batch_2"]}, Mutators: pickles}},
+		{"test", mutate.Format{Name: "cifar-100-python", Seeds: map[string][]byte{"test": hundred["test"], "train": hundred["train"]}, Mutators: pickles}},
+		{"cifar.tar.gz", mutate.Format{Name: "cifar-archive", Seeds: fromFile(t, "cifar-10-binary.tar.gz", "cifar-100-binary.tar.gz", "cifar-10-python.tar.gz", "cifar-100-python.tar.gz"),
+			Mutators: []mutate.Mutator{mutate.Gzip(mutate.Tar)}}},
+	} {
+		t.Run(c.format.Name, func(t *testing.T) {
+			mutate.Every(t, c.format, mutate.Reader{Name: c.file, Read: readsAll(Options{})})
 		})
 	}
 }

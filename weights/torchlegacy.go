@@ -31,6 +31,7 @@ type legacySource struct {
 type pickleReader struct {
 	r        io.ReaderAt
 	at, size int64
+	memory   int64 // of the pickles so far, pickle.Scanned.Memory
 }
 
 // next scans and interprets the pickle at the position and steps behind it.
@@ -49,6 +50,10 @@ func (p *pickleReader) next(persistent func(any) (any, error)) (any, error) {
 			return nil, fmt.Errorf("truncated at byte %d: %w (get the file again)", p.size, err)
 		}
 		if err != nil {
+			return nil, err
+		}
+		p.memory += scan.Memory
+		if err := checkPickleMemory(p.memory, p.size); err != nil {
 			return nil, err
 		}
 		p.at += int64(scan.End)

@@ -75,6 +75,9 @@ func readZip(r io.ReaderAt, size int64) (*StateDict, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its data.pkl: %w", err)
 	}
+	if err := checkPickleMemory(scan.Memory, size); err != nil {
+		return nil, err
+	}
 	root, err := unpickle(b, scan, func(id any) (any, error) { return loadStorage(id) })
 	if err != nil {
 		return nil, err

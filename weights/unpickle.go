@@ -133,6 +133,15 @@ const (
 
 func scanPickle(b []byte) (pickle.Scanned, error) { return pickle.Scan(b, stateDictPickle()) }
 
+// checkPickleMemory bounds what the pickles of a file may make the machine
+// allocate: some 2 kB a tensor are normal, which the tensors' own bytes dwarf.
+func checkPickleMemory(used, fileSize int64) error {
+	if limit := 3<<20 + 4*fileSize; used > limit {
+		return fmt.Errorf("its pickle wants some %d bytes of memory for a file of %d: want a dict of tensors and little else", used, fileSize)
+	}
+	return nil
+}
+
 // onlyTensors is the advice that goes with a refused name.
 const onlyTensors = "only tensors are read (where you trust the file: load it in PyTorch and save model.state_dict() alone)"
 

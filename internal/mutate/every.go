@@ -18,6 +18,8 @@ import (
 type Reader struct {
 	// Ending of the files' names, with its dot.
 	Ending string
+	// Name is the whole name for readers that go by it; "": "damaged" and Ending.
+	Name string
 	// Read reads the file at path and everything in it. It returns nil where
 	// the damage does not show.
 	Read func(path string) error
@@ -58,10 +60,11 @@ func Count(tb testing.TB) int {
 // must be read without an error: else the cases would test little.
 func Every(t *testing.T, f Format, reader Reader) {
 	t.Helper()
-	if reader.Fixed == 0 {
-		reader.Fixed = DefaultFixed
+	name := reader.Name
+	if name == "" {
+		name = "damaged" + reader.Ending
 	}
-	path := filepath.Join(t.TempDir(), "damaged"+reader.Ending)
+	path := filepath.Join(t.TempDir(), name)
 	write := func(b []byte) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
@@ -105,8 +108,22 @@ func Every(t *testing.T, f Format, reader Reader) {
 	t.Logf("%s: %d cases, %d refused; the slowest took %v: %s", f.Name, count, refused, slowest.Round(time.Millisecond), slow)
 }
 
+// Call reads one file and says which of the promises of Every was broken, ""
+// if none.
+func (reader Reader) Call(path string) (problem string) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err.Error()
+	}
+	problem, _ = reader.call(path, uint64(info.Size()), path)
+	return problem
+}
+
 // call reads one file. problem says which promise was broken, "" if none.
 func (reader Reader) call(path string, size uint64, what string) (problem string, err error) {
+	if reader.Fixed == 0 {
+		reader.Fixed = DefaultFixed
+	}
 	// A reader that hangs cannot be stopped; the panic names the case.
 	alarm := time.AfterFunc(deadline, func() { panic(what + ": no answer for " + deadline.String()) })
 	defer alarm.Stop()
