@@ -94,6 +94,10 @@ func npzSeeds(t testing.TB) map[string][]byte {
 	return out
 }
 
+// archiveFixed is mutate.DefaultFixed and what archive/tar needs to read an
+// extension header, which may unpack to 1 MiB.
+const archiveFixed = mutate.DefaultFixed + 4<<20
+
 // Damaged data files, 2,000 a format: internal/mutate.Every says what is demanded.
 func TestMutatedData(t *testing.T) {
 	table := map[string][]byte{
@@ -116,13 +120,13 @@ func TestMutatedData(t *testing.T) {
 		{".csv", mutate.Format{Name: "csv", Seeds: table}},
 	} {
 		t.Run(c.format.Name, func(t *testing.T) {
-			mutate.Every(t, c.format, mutate.Reader{Ending: c.ending, Read: readsAll(opt)})
+			mutate.Every(t, c.format, mutate.Reader{Ending: c.ending, Read: readsAll(opt), Fixed: archiveFixed})
 		})
 	}
 }
 
-// unpacked are the files of a gzipped tar below testdata, by their base names.
-func unpacked(t testing.TB, name string) map[string][]byte {
+// archived are the files of a gzipped tar below testdata, by their base names.
+func archived(t testing.TB, name string) map[string][]byte {
 	f, err := os.Open(filepath.Join("testdata", name))
 	require.NoError(t, err)
 	defer f.Close()
@@ -155,7 +159,7 @@ func fromFile(t testing.TB, names ...string) map[string][]byte {
 func TestMutatedRows(t *testing.T) {
 	idx := fromFile(t, "idx/t10k-images-idx3-ubyte")
 	zippedIdx := fromFile(t, "idx/train-images-idx3-ubyte.gz")
-	ten, hundred := unpacked(t, "cifar-10-python.tar.gz"), unpacked(t, "cifar-100-python.tar.gz")
+	ten, hundred := archived(t, "cifar-10-python.tar.gz"), archived(t, "cifar-100-python.tar.gz")
 	pickles := []mutate.Mutator{mutate.Pickle}
 	for _, c := range []struct {
 		file   string
@@ -164,14 +168,14 @@ func TestMutatedRows(t *testing.T) {
 		{"t10k-images-idx3-ubyte", mutate.Format{Name: "idx", Seeds: idx}},
 		{"train-images-idx3-ubyte.gz", mutate.Format{Name: "idx.gz", Seeds: zippedIdx, Mutators: []mutate.Mutator{mutate.Gzip(mutate.Raw)}}},
 		{"test_batch.bin", mutate.Format{Name: "cifar-binary", Seeds: map[string][]byte{
-			"test": unpacked(t, "cifar-10-binary.tar.gz")["test_batch.bin"], "train": unpacked(t, "cifar-10-binary.tar.gz")["data_batch_1.bin"]}}},
+			"test": archived(t, "cifar-10-binary.tar.gz")["test_batch.bin"], "train": archived(t, "cifar-10-binary.tar.gz")["data_batch_1.bin"]}}},
 		{"test_batch", mutate.Format{Name: "cifar-10-python", Seeds: map[string][]byte{"test": ten["test_batch"], "1": ten["data_batch_1"], "2": ten["data_batch_2"]}, Mutators: pickles}},
 		{"test", mutate.Format{Name: "cifar-100-python", Seeds: map[string][]byte{"test": hundred["test"], "train": hundred["train"]}, Mutators: pickles}},
 		{"cifar.tar.gz", mutate.Format{Name: "cifar-archive", Seeds: fromFile(t, "cifar-10-binary.tar.gz", "cifar-100-binary.tar.gz", "cifar-10-python.tar.gz", "cifar-100-python.tar.gz"),
 			Mutators: []mutate.Mutator{mutate.Gzip(mutate.Tar)}}},
 	} {
 		t.Run(c.format.Name, func(t *testing.T) {
-			mutate.Every(t, c.format, mutate.Reader{Name: c.file, Read: readsAll(Options{})})
+			mutate.Every(t, c.format, mutate.Reader{Name: c.file, Read: readsAll(Options{}), Fixed: archiveFixed})
 		})
 	}
 }
