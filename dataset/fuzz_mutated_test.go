@@ -1,14 +1,11 @@
 package dataset
 
 import (
-	"archive/tar"
 	"archive/zip"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -98,7 +95,11 @@ func npzSeeds(t testing.TB) map[string][]byte {
 // extension header, which may unpack to 1 MiB.
 const archiveFixed = mutate.DefaultFixed + 4<<20
 
-// Damaged data files, 2,000 a format: internal/mutate.Every says what is demanded.
+// sample is how many cases the lesser formats meet in every run of the tests;
+// ASSAY_MUTATIONS=2000 gives them all.
+const sample = 300
+
+// Damaged data files, 2,000 of archives and .npz: internal/mutate.Every says what is demanded.
 func TestMutatedData(t *testing.T) {
 	table := map[string][]byte{
 		"named": []byte("a,b,label\n1,2,cat\n3,4,dog\n5,6,cat\n"), "bare": []byte("1.5;2e3;0\n3;4;1\n"),
@@ -110,14 +111,14 @@ func TestMutatedData(t *testing.T) {
 		format mutate.Format
 	}{
 		{".npz", mutate.Format{Name: "npz", Seeds: npzSeeds(t), Mutators: []mutate.Mutator{mutate.ZipMember(".npy", mutate.Npy), mutate.ZipMember("", mutate.Raw), mutate.Zip}}},
-		{".npy", mutate.Format{Name: "npy", Seeds: map[string][]byte{
+		{".npy", mutate.Format{Name: "npy", Cases: sample, Seeds: map[string][]byte{
 			"floats": npyBytes("<f4", "(1, 2)", "\x00\x00\x80?\x00\x00\x80?"), "integers": npyBytes(">i8", "(1, 1)", "12345678"), "bytes": npyBytes("|u1", "(2, 2, 2)", "12345678"),
 		}, Mutators: []mutate.Mutator{mutate.Npy}}},
 		{".tar", mutate.Format{Name: "tar", Seeds: archiveSeeds(t, tarBytes), Mutators: []mutate.Mutator{mutate.Tar}}},
 		{".tgz", mutate.Format{Name: "tgz", Seeds: archiveSeeds(t, func(t testing.TB, m []member) []byte { return gzipBytes(t, tarBytes(t, m)) }),
 			Mutators: []mutate.Mutator{mutate.Gzip(mutate.Tar), mutate.Gzip(mutate.Raw)}}},
 		{".zip", mutate.Format{Name: "zip", Seeds: archiveSeeds(t, zipBytes), Mutators: []mutate.Mutator{mutate.Zip, mutate.ZipMember("", mutate.Raw)}}},
-		{".csv", mutate.Format{Name: "csv", Seeds: table}},
+		{".csv", mutate.Format{Name: "csv", Cases: sample, Seeds: table}},
 	} {
 		t.Run(c.format.Name, func(t *testing.T) {
 			mutate.Every(t, c.format, mutate.Reader{Ending: c.ending, Read: readsAll(opt), Fixed: archiveFixed})
@@ -125,57 +126,47 @@ func TestMutatedData(t *testing.T) {
 	}
 }
 
-// archived are the files of a gzipped tar below testdata, by their base names.
-func archived(t testing.TB, name string) map[string][]byte {
-	f, err := os.Open(filepath.Join("testdata", name))
-	require.NoError(t, err)
-	defer f.Close()
-	zipped, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	out := map[string][]byte{}
-	for r := tar.NewReader(zipped); ; {
-		h, err := r.Next()
-		if err == io.EOF {
-			return out
+// FuzzBatch: any bytes are a batch of CIFAR's Python version that can be read
+// to its end, or the user's mistake in one line.
+func FuzzBatch(f *testing.F) {
+	for _, b := range seedFiles(f, unpacked(f, "cifar-10-python.tar.gz"), "data_batch_1", "batches.meta") {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		path := filepath.Join(t.TempDir(), "test_batch")
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+		if err := readsAll(Options{})(path); err != nil {
+			require.Empty(t, mutate.OneLine(err, "test_batch"), err.Error())
 		}
-		require.NoError(t, err)
-		b, err := io.ReadAll(r)
-		require.NoError(t, err)
-		out[filepath.Base(h.Name)] = b
-	}
+	})
 }
 
-func fromFile(t testing.TB, names ...string) map[string][]byte {
-	out := map[string][]byte{}
-	for _, name := range names {
-		b, err := os.ReadFile(filepath.Join("testdata", name))
-		require.NoError(t, err)
-		out[name] = b
+// FuzzIdx: any bytes are an idx file whose rows can be read, or the user's
+// mistake in one line.
+func FuzzIdx(f *testing.F) {
+	for _, b := range seedFiles(f, "testdata/idx", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte") {
+		f.Add(b)
 	}
-	return out
+	f.Fuzz(func(t *testing.T, content []byte) {
+		path := filepath.Join(t.TempDir(), "t10k-images-idx3-ubyte")
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+		if err := readsAll(Options{})(path); err != nil {
+			require.Empty(t, mutate.OneLine(err, "t10k-images-idx3-ubyte"), err.Error())
+		}
+	})
 }
 
-// Damaged files of rows, 2,000 a format. Their names say what they are.
-func TestMutatedRows(t *testing.T) {
-	idx := fromFile(t, "idx/t10k-images-idx3-ubyte")
-	zippedIdx := fromFile(t, "idx/train-images-idx3-ubyte.gz")
-	ten, hundred := archived(t, "cifar-10-python.tar.gz"), archived(t, "cifar-100-python.tar.gz")
-	pickles := []mutate.Mutator{mutate.Pickle}
-	for _, c := range []struct {
-		file   string
-		format mutate.Format
-	}{
-		{"t10k-images-idx3-ubyte", mutate.Format{Name: "idx", Seeds: idx}},
-		{"train-images-idx3-ubyte.gz", mutate.Format{Name: "idx.gz", Seeds: zippedIdx, Mutators: []mutate.Mutator{mutate.Gzip(mutate.Raw)}}},
-		{"test_batch.bin", mutate.Format{Name: "cifar-binary", Seeds: map[string][]byte{
-			"test": archived(t, "cifar-10-binary.tar.gz")["test_batch.bin"], "train": archived(t, "cifar-10-binary.tar.gz")["data_batch_1.bin"]}}},
-		{"test_batch", mutate.Format{Name: "cifar-10-python", Seeds: map[string][]byte{"test": ten["test_batch"], "1": ten["data_batch_1"], "2": ten["data_batch_2"]}, Mutators: pickles}},
-		{"test", mutate.Format{Name: "cifar-100-python", Seeds: map[string][]byte{"test": hundred["test"], "train": hundred["train"]}, Mutators: pickles}},
-		{"cifar.tar.gz", mutate.Format{Name: "cifar-archive", Seeds: fromFile(t, "cifar-10-binary.tar.gz", "cifar-100-binary.tar.gz", "cifar-10-python.tar.gz", "cifar-100-python.tar.gz"),
-			Mutators: []mutate.Mutator{mutate.Gzip(mutate.Tar)}}},
-	} {
-		t.Run(c.format.Name, func(t *testing.T) {
-			mutate.Every(t, c.format, mutate.Reader{Name: c.file, Read: readsAll(Options{}), Fixed: archiveFixed})
-		})
+// FuzzMat: any bytes are a file of SVHN's whose rows can be read, or the user's
+// mistake in one line.
+func FuzzMat(f *testing.F) {
+	for _, b := range seedFiles(f, "testdata/svhn", "train_32x32.mat", "test_32x32.mat") {
+		f.Add(b)
 	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		path := filepath.Join(t.TempDir(), "test_32x32.mat")
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+		if err := readsAll(Options{})(path); err != nil {
+			require.Empty(t, mutate.OneLine(err, "test_32x32.mat"), err.Error())
+		}
+	})
 }

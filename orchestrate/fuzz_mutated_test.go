@@ -93,3 +93,23 @@ func TestMutatedPlans(t *testing.T) {
 	require.NoDirExists(t, w.path("none"))
 	w.closed()
 }
+
+// FuzzPlan: any text is a plan that can be written and read again, or the
+// user's mistake in one line.
+func FuzzPlan(f *testing.F) {
+	for _, b := range planSeeds("data") {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := orchestrate.ParsePlan("plan.yaml", text)
+		if err != nil {
+			require.ErrorIs(t, err, usage.Err)
+			require.Empty(t, mutate.OneLine(err, "plan.yaml"), err.Error())
+			return
+		}
+		again, err := p.Marshal()
+		require.NoError(t, err)
+		_, err = orchestrate.ParsePlan("plan.yaml", again)
+		require.NoError(t, err, "%s", again)
+	})
+}

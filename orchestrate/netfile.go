@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,7 +75,11 @@ func (f *NetFile) header() (netHeader, error) {
 	if f.Script {
 		return h, nil
 	}
-	if err := json.Unmarshal(f.Content, &h); err != nil {
+	var wrong *json.UnmarshalTypeError
+	switch err := json.Unmarshal(f.Content, &h); {
+	case errors.As(err, &wrong):
+		return h, usage.Errorf("net: %s: %s holds %s: want an object with weights (a file name), classNames (a list of names)", f.Name, orElse(wrong.Field, "it"), wrong.Value)
+	case err != nil:
 		return h, usage.Errorf("net: %s: %w", f.Name, err)
 	}
 	return h, nil

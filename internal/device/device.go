@@ -130,8 +130,14 @@ func (b *Backend) build(ctx context.Context, spec orchestrate.NetSpec) (*torchx.
 		return b.d.NewNet(ctx, torchx.NetSpec{Net: spec.Net, Classes: spec.Classes, Features: spec.Features})
 	case f.Script:
 		return nil, usage.Errorf("%s: TorchScript is not read yet", f.Name)
+	case !json.Valid(f.Content):
+		return nil, usage.Errorf("%s: no net file: it is not JSON", f.Name)
 	default:
-		return b.d.NewNet(ctx, torchx.NetSpec{Graph: f.Content})
+		n, err := b.d.NewNet(ctx, torchx.NetSpec{Graph: f.Content})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, usage.Line(err, ""))
+		}
+		return n, nil
 	}
 }
 

@@ -35,16 +35,20 @@ const (
 	// DefaultFixed is Reader.Fixed where nothing else is said.
 	DefaultFixed = 4 << 20
 	// deadline is for a reader that hangs: a case takes about a millisecond.
-	deadline = 30 * time.Second
+	deadline     = 30 * time.Second
+	defaultCases = 2000
 	// maxMessage bounds an error, the folder of the file left out.
 	maxMessage = 320
 )
 
-// Count is the number of cases a format: ASSAY_MUTATIONS, or 2000.
-func Count(tb testing.TB) int {
+// count is the number of cases: ASSAY_MUTATIONS, else the format's, else 2000.
+func (f Format) count(tb testing.TB) int {
 	text := os.Getenv("ASSAY_MUTATIONS")
-	if text == "" {
-		return 2000
+	switch {
+	case text == "" && f.Cases > 0:
+		return f.Cases
+	case text == "":
+		return defaultCases
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
@@ -53,7 +57,7 @@ func Count(tb testing.TB) int {
 	return n
 }
 
-// Every runs the reader over Count cases of the format. Each must end without
+// Every runs the reader over the cases of the format. Each must end without
 // a panic and within half a minute, allocate at most Factor times the file and
 // Fixed, and answer with nil or an error that OneLine accepts. Failing cases
 // are kept in the test's artifacts (go test -artifacts). The seeds themselves
@@ -76,7 +80,7 @@ func Every(t *testing.T, f Format, reader Reader) {
 			t.Fatalf("seed %s: %v", name, err)
 		}
 	}
-	failed, refused, count := 0, 0, Count(t)
+	failed, refused, count := 0, 0, f.count(t)
 	slowest, slow := time.Duration(0), ""
 	for n := range count {
 		b, seed := f.Case(n)

@@ -19,6 +19,8 @@ type Format struct {
 	Name string
 	// Seeds are files that are right, by name.
 	Seeds map[string][]byte
+	// Cases is how many Every tries where ASSAY_MUTATIONS says nothing; 0: 2000.
+	Cases int
 	// Mutators are drawn from as often as Raw.
 	Mutators []Mutator
 }
