@@ -100,9 +100,9 @@ func (x *archiveIndex) add(name string, kind entryKind, size int64) (clean strin
 	switch {
 	case isImage(clean):
 		return clean, wantImage, nil
-	case path.Base(clean) == labelsName:
-		if size > maxTextBytes {
-			return "", ignored, usage.Errorf("dataset: %s: %s has %d bytes: want at most %d", x.name, clean, size, maxTextBytes)
+	case isText(path.Base(clean)):
+		if limit := textLimit(path.Base(clean)); size > limit {
+			return "", ignored, usage.Errorf("dataset: %s: %s has %d bytes: want at most %d", x.name, clean, size, limit)
 		}
 		return clean, wantText, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -202,7 +203,7 @@ func uniqueIDs(name string, files []file) error {
 
 // label gives every file its class, and the set its names.
 func (t *tree) label(set *Set, files []file, opt Options) error {
-	labels, from, err := t.labelFile(set.Split, opt.Labels)
+	labels, err := t.labelFile(set.Split, opt.Labels)
 	if err != nil {
 		return err
 	}
@@ -211,7 +212,12 @@ func (t *tree) label(set *Set, files []file, opt Options) error {
 		for i, f := range files {
 			ids[i] = f.rel
 		}
-		classes, err := applyLabels(set, ids, labels, from, opt.Classes)
+		var classes []int
+		if isGroundTruth(labels.text) {
+			classes, err = applyGroundTruth(set, ids, labels.text, labels.from, labels.meta, opt.Classes)
+		} else {
+			classes, err = applyLabels(set, ids, labels.text, labels.from, opt.Classes)
+		}
 		for i := range classes {
 			files[i].class = classes[i]
 		}
@@ -246,28 +252,49 @@ func (t *tree) label(set *Set, files []file, opt Options) error {
 	return nil
 }
 
-// labelFile reads the labels that the user named, or labels.txt in the split's
-// folder, or in the root. labels is nil where there is none of them.
-func (t *tree) labelFile(split, override string) (labels []byte, from string, err error) {
+// labelText is a file of labels; meta reads the meta.mat beside it.
+type labelText struct {
+	text []byte
+	from string
+	meta func() ([]byte, error)
+}
+
+// labelFile reads the labels that the user named, or labels.txt or ImageNet's
+// ground truth in the split's folder, or in the root. nil where there is none
+// of them.
+func (t *tree) labelFile(split, override string) (*labelText, error) {
 	if override != "" {
 		b, err := os.ReadFile(override)
 		if err != nil {
-			return nil, "", usage.Errorf("dataset: labels: %w", err)
+			return nil, usage.Errorf("dataset: labels: %w", err)
 		}
-		return append([]byte{}, b...), override, nil
+		beside := filepath.Join(filepath.Dir(override), metaName)
+		return &labelText{b, override, func() ([]byte, error) { return readSmall(beside, maxMetaBytes) }}, nil
 	}
 	for _, folder := range []string{path.Join(t.base, split), t.base} {
-		from := path.Join(folder, labelsName)
-		b, err := t.src.text(from)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		for _, name := range []string{labelsName, groundTruthName} {
+			from := path.Join(folder, name)
+			b, err := t.src.text(from)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return nil, usage.Errorf("dataset: labels of %s: %w", t.name, err)
+			}
+			return &labelText{b, path.Join(t.name, from), func() ([]byte, error) { return t.src.text(path.Join(folder, metaName)) }}, nil
 		}
-		if err != nil {
-			return nil, "", usage.Errorf("dataset: labels of %s: %w", t.name, err)
-		}
-		return append([]byte{}, b...), path.Join(t.name, from), nil
 	}
-	return nil, "", nil
+	return nil, nil
+}
+
+// readSmall reads a file of at most limit bytes.
+func readSmall(name string, limit int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAtMost(f, 0, limit)
 }
 
 // classes numbers the class folders of all splits, so that a split that lacks

@@ -38,6 +38,19 @@ type matFile struct {
 	order binary.ByteOrder
 }
 
+// matHead is the head of a matrix; what follows is numbers or, in a structure,
+// matrices.
+type matHead struct {
+	file  *matFile
+	class uint32
+	name  string
+	dims  []int
+	// r stands behind the head, which begins at offset at of the file (-1 where
+	// it is compressed) and at start of what r counts; size is that of all.
+	r               *counter
+	at, start, size int64
+}
+
 // matrix is a numeric matrix. Its numbers follow: bytes of them from r, which
 // is at offset in the file, -1 where they are compressed.
 type matrix struct {
@@ -73,9 +86,9 @@ func openMat(b *blob) (*matFile, error) {
 	return f, nil
 }
 
-// each calls take with every numeric matrix, in the file's order. What take
-// does not read is passed over.
-func (f *matFile) each(take func(m *matrix) error) error {
+// each calls take with every matrix, in the file's order. What take does not
+// read is passed over.
+func (f *matFile) each(take func(h *matHead) error) error {
 	for at := int64(matHeaderBytes); at < f.size; {
 		var tag [8]byte
 		if n, _ := f.ReadAt(tag[:], at); n < len(tag) {
@@ -98,11 +111,15 @@ func (f *matFile) each(take func(m *matrix) error) error {
 }
 
 // element looks at one element of the file.
-func (f *matFile) element(kind uint32, at, size int64, take func(m *matrix) error) error {
+func (f *matFile) element(kind uint32, at, size int64, take func(h *matHead) error) error {
 	r := &counter{r: io.NewSectionReader(f, at, size)}
 	switch kind {
 	case matMatrix:
-		return f.matrix(r, at, size, take)
+		h, err := f.head(r, at, size)
+		if err != nil {
+			return f.damaged(err)
+		}
+		return take(h)
 	case matCompressed:
 		unzipped, err := zlib.NewReader(r)
 		if err != nil {
@@ -113,9 +130,14 @@ func (f *matFile) element(kind uint32, at, size int64, take func(m *matrix) erro
 		if err != nil {
 			return f.damaged(err)
 		}
-		if kind == matMatrix {
-			return f.matrix(inside, -1, inner, take)
+		if kind != matMatrix {
+			return nil
 		}
+		h, err := f.head(inside, -1, inner)
+		if err != nil {
+			return f.damaged(err)
+		}
+		return take(h)
 	}
 	return nil
 }
@@ -174,53 +196,70 @@ func (f *matFile) part(r io.Reader, want uint32, what string) ([]byte, error) {
 	return b[:size], err
 }
 
-// matrix reads the head of a matrix of size bytes and gives it to take, if it
-// is one of real numbers.
-func (f *matFile) matrix(r *counter, at, size int64, take func(m *matrix) error) error {
-	start := r.read
+// head reads the head of a matrix of size bytes.
+func (f *matFile) head(r *counter, at, size int64) (*matHead, error) {
+	h := &matHead{file: f, r: r, at: at, start: r.read, size: size}
 	flags, err := f.part(r, 6, "flags of a matrix")
-	if err == nil && len(flags) != 8 {
-		err = fmt.Errorf("flags of %d bytes: want 8", len(flags))
-	}
 	if err != nil {
-		return f.damaged(err)
+		return nil, err
 	}
-	word := f.order.Uint32(flags)
-	if class := word & 0xff; class < 6 || class > 15 || word&0x800 != 0 {
-		return nil // cells, structures, text, sparse and complex matrices
+	if len(flags) != 8 {
+		return nil, fmt.Errorf("flags of %d bytes: want 8", len(flags))
 	}
-	m := &matrix{r: r, offset: -1}
+	h.class = f.order.Uint32(flags)
 	dims, err := f.part(r, 5, "dimensions of a matrix")
 	if err != nil {
-		return f.damaged(err)
+		return nil, err
 	}
 	for ; len(dims) >= 4; dims = dims[4:] {
-		m.dims = append(m.dims, int(int32(f.order.Uint32(dims))))
+		h.dims = append(h.dims, int(int32(f.order.Uint32(dims))))
 	}
 	name, err := f.part(r, 1, "name of a matrix")
+	h.name = string(name)
+	return h, err
+}
+
+// The classes of matrices that are looked at, and the flag of complex numbers.
+const (
+	matStructure   = 2
+	matText        = 4
+	matFirstNumber = 6
+	matLastNumber  = 15
+	matComplex     = 0x800
+)
+
+// kind is the class without flags.
+func (h *matHead) kind() uint32 { return h.class & 0xff }
+
+// numeric is true of real numbers.
+func (h *matHead) numeric() bool {
+	return h.kind() >= matFirstNumber && h.kind() <= matLastNumber && h.class&matComplex == 0
+}
+
+// left is how much of the matrix was not read.
+func (h *matHead) left() int64 { return h.size - (h.r.read - h.start) }
+
+// numbers finds the numbers of a numeric matrix.
+func (h *matHead) numbers() (*matrix, error) {
+	kind, size, small, err := h.file.tag(h.r)
 	if err != nil {
-		return f.damaged(err)
-	}
-	m.name = string(name)
-	kind, bytesOfNumbers, small, err := f.tag(r)
-	if err != nil {
-		return f.damaged(err)
+		return nil, err
 	}
 	number, ok := matNumbers[kind]
 	if !ok {
-		return f.damaged(fmt.Errorf("%s has numbers of type %d: want one of MATLAB's", usage.Quote(m.name), kind))
+		return nil, fmt.Errorf("%s has numbers of type %d: want one of MATLAB's", usage.Quote(h.name), kind)
 	}
-	m.dtype, m.bytes = number, bytesOfNumbers
-	m.dtype.order = f.order
-	if small != nil {
+	number.order = h.file.order
+	m := &matrix{name: h.name, dims: h.dims, dtype: number, bytes: size, r: h.r, offset: -1}
+	switch {
+	case small != nil:
 		m.r = bytes.NewReader(small)
-	} else if at >= 0 {
-		m.offset = at + r.read - start
+	case size > h.left():
+		return nil, fmt.Errorf("%s has %d bytes of numbers in an element of %d", usage.Quote(h.name), size, h.size)
+	case h.at >= 0:
+		m.offset = h.at + h.r.read - h.start
 	}
-	if m.bytes > size-(r.read-start) && small == nil {
-		return f.damaged(fmt.Errorf("%s has %d bytes of numbers in an element of %d", usage.Quote(m.name), m.bytes, size))
-	}
-	return take(m)
+	return m, nil
 }
 
 // check says whether the dimensions, all from 1, need the bytes that are there.

@@ -31,7 +31,7 @@ type source interface {
 	// folders lists the folders, those without images too: an empty class
 	// folder still takes a number.
 	folders() []string
-	// text returns a small file that the source kept (labels.txt), or
+	// text returns a small file that the source kept (isText), or
 	// fs.ErrNotExist.
 	text(name string) ([]byte, error)
 	// choose says which files will be read; keepOrder is true where reading in
@@ -43,6 +43,19 @@ type source interface {
 
 // labelsName is the file that labels a flat folder.
 const labelsName = "labels.txt"
+
+// isText is true of the files that a source keeps for text.
+func isText(base string) bool {
+	return base == labelsName || base == groundTruthName || base == metaName
+}
+
+// textLimit is the most that such a file may have.
+func textLimit(base string) int64 {
+	if base == metaName {
+		return maxMetaBytes
+	}
+	return maxTextBytes
+}
 
 // isImage goes by the name's ending; the decoder looks at the content.
 func isImage(name string) bool {
@@ -139,12 +152,14 @@ func (o Options) checkSize(root, name string, size int64) error {
 	return nil
 }
 
-func (d *dirSource) files() []entry                   { return d.list }
-func (d *dirSource) folders() []string                { return d.dirs }
-func (d *dirSource) choose([]entry) bool              { return false }
-func (d *dirSource) Close() error                     { return nil }
-func (d *dirSource) file(name string) string          { return filepath.Join(d.root, filepath.FromSlash(name)) }
-func (d *dirSource) text(name string) ([]byte, error) { return os.ReadFile(d.file(name)) }
+func (d *dirSource) files() []entry          { return d.list }
+func (d *dirSource) folders() []string       { return d.dirs }
+func (d *dirSource) choose([]entry) bool     { return false }
+func (d *dirSource) Close() error            { return nil }
+func (d *dirSource) file(name string) string { return filepath.Join(d.root, filepath.FromSlash(name)) }
+func (d *dirSource) text(name string) ([]byte, error) {
+	return readSmall(d.file(name), textLimit(path.Base(name)))
+}
 
 func (d *dirSource) read(ctx context.Context, e entry) ([]byte, error) {
 	if err := ctx.Err(); err != nil {

@@ -77,8 +77,15 @@ type svhnPixels struct {
 // readSVHN reads one file; the classes are the digits.
 func readSVHN(f *matFile) (x *svhnPixels, classes []int, err error) {
 	var names []string
-	err = f.each(func(m *matrix) error {
-		names = append(names, usage.Quote(m.name))
+	err = f.each(func(h *matHead) error {
+		names = append(names, usage.Quote(h.name))
+		if !h.numeric() || h.name != "X" && h.name != "y" {
+			return nil
+		}
+		m, err := h.numbers()
+		if err != nil {
+			return f.damaged(err)
+		}
 		switch m.name {
 		case "X":
 			x, err = f.pixels(m)

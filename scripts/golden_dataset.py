@@ -239,3 +239,31 @@ for part, y in digits.items():
 for path in SVHN.iterdir():  # the header says when it was written
     b = path.read_bytes()
     path.write_bytes(b"MATLAB 5.0 MAT-file, SciPy".ljust(116) + b[116:])
+
+# ImageNet's development kit: meta.mat as scipy writes it, with the fields of the
+# published one (readme.txt 2.3), for the classes of the first three validation
+# images and two groups of classes; torchvision reads the same from it.
+DEVKIT = OUT / "devkit"
+DEVKIT.mkdir(exist_ok=True)
+SYNSETS = [(171, "n02105855", "Shetland sheepdog, Shetland sheep dog, Shetland"), (361, "n09193705", "alp"),
+           (490, "n01751748", "sea snake"), (1001, "n00001740", "entity"), (1002, "n00001930", "physical entity")]
+fields = ["ILSVRC2012_ID", "WNID", "words", "gloss", "num_children", "children", "wordnet_height", "num_train_images"]
+synsets = np.zeros((len(SYNSETS), 1), [(f, object) for f in fields])
+for row, (number, wnid, words) in zip(synsets, SYNSETS):
+    group = number > 1000
+    children = np.array([171.0, 361.0]) if group else np.array([])
+    row[0] = (float(number), wnid, words, "what it is" * 20, 2.0 if group else 0.0, children, float(group), 1300.0)
+GROUND_TRUTH = [490, 361, 171, 490]
+for name, compress in [("meta.mat", True), ("plain.mat", False)]:
+    scipy.io.savemat(DEVKIT / name, {"other": np.ones((2, 2)), "synsets": synsets}, do_compression=compress)
+    b = (DEVKIT / name).read_bytes()
+    (DEVKIT / name).write_bytes(b"MATLAB 5.0 MAT-file, SciPy".ljust(116) + b[116:])
+    with tempfile.TemporaryDirectory() as folder:
+        tar_gz(pathlib.Path(folder) / "ILSVRC2012_devkit_t12.tar.gz", {
+            "ILSVRC2012_devkit_t12/data/meta.mat": (DEVKIT / name).read_bytes(),
+            "ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt": "".join(f"{n}\n" for n in GROUND_TRUTH).encode()})
+        torchvision.datasets.imagenet._verify_archive = lambda *_: None
+        torchvision.datasets.imagenet.check_integrity = lambda *_: True
+        torchvision.datasets.imagenet.parse_devkit_archive(folder)
+        _, val = torchvision.datasets.imagenet.load_meta_file(folder)
+        assert val == ["n01751748", "n09193705", "n02105855", "n01751748"], val
