@@ -1,9 +1,9 @@
 #include "train/initial.h"
 
+#include <ATen/Parallel.h>
 #include <c10/util/accumulate.h>
 
 #include <cmath>
-#include <functional>
 #include <map>
 #include <numbers>
 
@@ -14,10 +14,13 @@
 namespace assay {
 namespace {
 
-at::Tensor filled(at::IntArrayRef shape, const std::function<double(uint64_t)>& value) {
+template <typename Value>
+at::Tensor filled(at::IntArrayRef shape, const Value& value) {
   at::Tensor out = at::empty(shape, at::kDouble);
   auto* data = out.mutable_data_ptr<double>();
-  for (int64_t i = 0; i < out.numel(); ++i) data[i] = value(static_cast<uint64_t>(i));
+  at::parallel_for(0, out.numel(), 4096, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) data[i] = value(static_cast<uint64_t>(i));
+  });
   return out;
 }
 

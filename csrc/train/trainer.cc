@@ -20,8 +20,15 @@
 namespace assay {
 namespace {
 
-constexpr double kBatchNormMomentum = 0.1;
 constexpr size_t kRunningMean = 2, kRunningVariance = 3, kBatches = 4;  // of a batch norm's parameters
+
+// Channels last is what oneDNN and the tensor cores compute in: other layouts are
+// copied to it and back. Plain f32 on GPUs and f64 have no such kernels.
+at::MemoryFormat memory_format(at::Device device, Precision precision) {
+  const bool last = device.is_cpu() ? precision != Precision::kF64
+                                    : precision == Precision::kTF32 || precision == Precision::kBF16;
+  return last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+}
 
 // Ops whose gradient does not need their output, so that it may be overwritten.
 bool output_is_free(OpKind kind) {
@@ -40,7 +47,7 @@ Trainer::Trainer(const Net& net, const TrainerOptions& options, at::Device devic
       device_(device),
       precision_(precision),
       dtype_(precision == Precision::kF64 ? at::kDouble : at::kFloat),
-      format_(at::MemoryFormat::Contiguous),
+      format_(memory_format(device, precision)),
       optimizer_(make_optimizer(options.optimizer)) {
   if (!device.is_cpu() && !device.is_cuda())
     throw unsupported("device ", device.str(), ": want cpu or cuda:N");
@@ -168,7 +175,7 @@ at::Tensor Trainer::train_op(const Node& node, std::vector<at::Tensor>& inputs,
     }
     if (node.batches != nullptr) ++*node.batches;
     return at::batch_norm(x, parameters[0], parameters[1], parameters[kRunningMean],
-                          parameters[kRunningVariance], /*training=*/true, kBatchNormMomentum,
+                          parameters[kRunningVariance], /*training=*/true, op.attributes.momentum,
                           op.attributes.epsilon, /*cudnn_enabled=*/true);
   }
   if (op.kind == OpKind::kDropout && op.attributes.probability > 0) {

@@ -32,8 +32,8 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 class Trainer {
  public:
   // Takes a copy of the net's graph; its parameters start as initial.h says.
-  // Batch norm uses the statistics of the batch and follows them with momentum
-  // 0.1 (variance unbiased), dropout draws from dropout.h under the key of
+  // Batch norm uses the statistics of the batch and follows them with the op's
+  // momentum (variance unbiased), dropout draws from dropout.h under the key of
   // (seed, "train/dropout", the op's name) and the step.
   // Throws not-found, invalid or unsupported.
   Trainer(const Net& net, const TrainerOptions& options, at::Device device, Precision precision);
