@@ -40,7 +40,8 @@ func formats() []format {
 // .zip) of images; an array (.npy, .npz) or a table (.csv), gzipped too; what
 // small images are published in, as a folder, an archive or one of the files:
 // idx files (MNIST), CIFAR's binary and Python batches, SVHN's MATLAB files;
-// or data that the program carries ("embedded:photos", see Embedded). A file
+// data that the program carries ("embedded:photos", see Embedded); or data that
+// it makes up ("synthetic:shapes?n=1000&size=32&seed=0", see Synthetic). A file
 // whose name says nothing is known by its content. Archives are never unpacked
 // to disk. Errors that the user can mend satisfy errors.Is(err, usage.Err).
 //
@@ -59,6 +60,9 @@ func openAny(ctx context.Context, path string, opt Options) (*Set, error) {
 	}
 	if name, ok := strings.CutPrefix(path, embeddedPrefix); ok {
 		return openEmbedded(ctx, name, opt)
+	}
+	if strings.HasPrefix(path, syntheticPrefix) {
+		return openSynthetic(ctx, path, opt)
 	}
 	info, err := os.Stat(path)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 
 	"github.com/assay-xai/assay/dataset"
 	"github.com/assay-xai/assay/internal/usage"
@@ -350,7 +349,7 @@ func publishedPreset(path, net string) string {
 }
 
 func absolute(path string) string {
-	if strings.HasPrefix(path, "embedded:") {
+	if !dataset.IsFile(path) {
 		return path
 	}
 	if a, err := filepath.Abs(path); err == nil {

@@ -8,6 +8,7 @@ package rng
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"math"
 	"math/bits"
 )
 
@@ -57,6 +58,27 @@ func (s Stream) Uint64(index, draw uint64) uint64 {
 // Float64 returns a number in [0,1), a multiple of 2^-53.
 func (s Stream) Float64(index, draw uint64) float64 {
 	return float64(s.Uint64(index, draw)>>11) * 0x1p-53
+}
+
+// Normal returns a number of the standard normal distribution, by Box and
+// Muller ("A note on the generation of random normal deviates", Annals of
+// Mathematical Statistics 29, 1958) from both halves of one block.
+func (s Stream) Normal(index, draw uint64) float64 {
+	b := Block(s.Key, index, draw)
+	u := float64((uint64(b[0])|uint64(b[1])<<32)>>11) * 0x1p-53
+	v := float64((uint64(b[2])|uint64(b[3])<<32)>>11) * 0x1p-53
+	return math.Sqrt(-2*math.Log(1-u)) * math.Cos(2*math.Pi*v)
+}
+
+// Bytes fills b with draws first, first+1, ... of index, 16 bytes each.
+func (s Stream) Bytes(index, first uint64, b []byte) {
+	for at := 0; at < len(b); at += 16 {
+		var raw [16]byte
+		for k, w := range Block(s.Key, index, first+uint64(at/16)) {
+			binary.LittleEndian.PutUint32(raw[4*k:], w)
+		}
+		copy(b[at:], raw[:])
+	}
 }
 
 // IntN returns a number in [0,n), n > 0, without bias: Lemire's method, the
