@@ -11,6 +11,7 @@
 
 #include "api/api.h"
 #include "graph/json.h"
+#include "torchscript/script.h"
 
 using namespace assay;
 using nlohmann::json;
@@ -79,6 +80,25 @@ tx_status* tx_net_new(const char* text, tx_net** net) {
   });
 }
 
+tx_status* tx_net_from_torchscript(const void* bytes, size_t size, const char* text, tx_net** net) {
+  return guard("net-from-torchscript", [&] {
+    required(net, "net");
+    const json spec = parse_json(required(text, "spec"), "spec");
+    if (!spec.is_object())
+      throw invalid("spec: want {\"name\": ..., \"input\": [C,H,W] or [F], \"preset\": id}");
+    ScriptOptions options;
+    options.name = spec.value("name", std::string("net"));
+    options.input = spec.value("input", Shape{3, 224, 224});
+    options.preset = spec.value("preset", options.preset);
+    for (int64_t side : options.input) {
+      if (side < 1 || side > (int64_t{1} << 20)) throw invalid("input: a size of ", side, ": want 1 or more");
+    }
+    auto made = std::make_unique<tx_net>();
+    made->net = net_of_script(required(bytes, "bytes"), size, options);
+    *net = made.release();
+  });
+}
+
 tx_status* tx_net_describe(const tx_net* handle, char** text) {
   return guard("net-describe", [&] {
     required(text, "json");
@@ -89,6 +109,8 @@ tx_status* tx_net_describe(const tx_net* handle, char** text) {
              {"classes", net.classes()},
              {"parameterCount", net.parameter_count()},
              {"defaultLayer", net.default_layer()},
+             {"blackBox", net.is_black_box()},
+             {"reason", net.reason()},
              {"parameters", json::array()},
              {"layers", json::array()}};
     for (const ParameterInfo& p : net.parameters()) {

@@ -60,6 +60,33 @@ class TF32Guard {
   }
 };
 
+// A row with NaN or infinity has NaN for every logit, whatever the activations of
+// a backend make of it: (x * 0) is 0 for finite x.
+at::Tensor marked(const at::Tensor& x, const at::Tensor& logits) {
+  std::vector<int64_t> row(static_cast<size_t>(x.dim() - 1));
+  std::iota(row.begin(), row.end(), 1);
+  return logits + (x * 0).sum(row).unsqueeze(1);
+}
+
+class BlackBoxEngine final : public Engine {
+ public:
+  BlackBoxEngine(BlackBox& box, at::Device device, at::ScalarType dtype, bool tf32)
+      : box_(box), device_(device), dtype_(dtype), tf32_(tf32) {}
+
+  at::Tensor forward(const at::Tensor& input) override {
+    std::optional<TF32Guard> guard;
+    if (device_.is_cuda()) guard.emplace(tf32_);
+    const at::Tensor x = input.to(dtype_);
+    return marked(x, box_.forward(x));
+  }
+
+ private:
+  BlackBox& box_;
+  at::Device device_;
+  at::ScalarType dtype_;
+  bool tf32_;
+};
+
 class AtenEngine final : public Engine {
  public:
   AtenEngine(Plan plan, at::Device device, at::ScalarType dtype, bool tf32)
@@ -82,11 +109,7 @@ class AtenEngine final : public Engine {
     at::Tensor logits = run_plan(plan_, x, [this](const Step& step, std::vector<at::Tensor>& values) {
       return step.weighted ? weighted(step, values) : plain(step, values);
     });
-    // A row with NaN or infinity has NaN for every logit, whatever the
-    // activations of a backend make of it: (x * 0) is 0 for finite x.
-    std::vector<int64_t> row(static_cast<size_t>(x.dim() - 1));
-    std::iota(row.begin(), row.end(), 1);
-    return logits + (x * 0).sum(row).unsqueeze(1);
+    return marked(x, logits);
   }
 
  private:
@@ -147,6 +170,11 @@ class AtenEngine final : public Engine {
 };
 
 }  // namespace
+
+std::unique_ptr<Engine> make_black_box_engine(BlackBox& box, at::Device device, at::ScalarType dtype,
+                                              bool tf32) {
+  return std::make_unique<BlackBoxEngine>(box, device, dtype, tf32);
+}
 
 at::Tensor activated(const Op* activation, at::Tensor y) {
   if (activation == nullptr) return y;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "graph/black_box.h"
 #include "graph/graph.h"
 #include "graph/plan.h"
 
@@ -29,6 +30,10 @@ bool onednn_supports(at::ScalarType dtype);
 
 // libtorch's own convolutions, with cuDNN's fused ones on CUDA: any device, any dtype.
 std::unique_ptr<Engine> make_aten_engine(Plan plan, at::Device device, at::ScalarType dtype, bool tf32);
+
+// A network of which only the outside is known, on any device; box must outlive it.
+std::unique_ptr<Engine> make_black_box_engine(BlackBox& box, at::Device device, at::ScalarType dtype,
+                                              bool tf32);
 
 // The activation of a step on its output, in place where that can be; nullptr: none.
 at::Tensor activated(const Op* activation, at::Tensor y);

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "api/error.h"
+#include "graph/black_box.h"
 #include "graph/engine.h"
 #include "graph/ops.h"
 
@@ -56,7 +57,20 @@ std::unique_ptr<Net> Net::build(const std::string& id, const NetOptions& options
 }
 
 Net::Net(NetEntry entry, Graph graph) : entry_(std::move(entry)), graph_(std::move(graph)) {}
+
+Net::Net(NetEntry entry, Graph graph, std::unique_ptr<BlackBox> box, std::string reason)
+    : entry_(std::move(entry)),
+      graph_(std::move(graph)),
+      box_(std::move(box)),
+      reason_(std::move(reason)),
+      loaded_(true) {}
+
 Net::~Net() = default;
+
+void Net::unprepare() {
+  engine_.reset();
+  plain_.clear();
+}
 
 int64_t Net::parameter_count() const {
   int64_t count = 0;
@@ -79,6 +93,7 @@ std::vector<LayerInfo> Net::layers() const {
 }
 
 void Net::load(const std::vector<std::pair<std::string, at::Tensor>>& state) {
+  if (box_ != nullptr) throw invalid("weights for ", entry_.id, ": its file holds them");
   std::map<std::string, size_t> index;
   for (size_t i = 0; i < graph_.parameters.size(); ++i) index[graph_.parameters[i].name] = i;
   std::vector<at::Tensor> taken(graph_.parameters.size());
@@ -132,6 +147,13 @@ void Net::prepare(at::Device device, Precision precision) {
   if (device.is_cpu() && dtype == at::kBFloat16 && !onednn_supports(dtype)) {
     throw unsupported("precision bf16: this CPU or libtorch cannot, want f32");
   }
+  if (box_ != nullptr) {
+    box_->to(device, dtype);
+    engine_ = make_black_box_engine(*box_, device, dtype, precision == Precision::kTF32);
+    device_ = device;
+    precision_ = precision;
+    return;
+  }
   Plan plan = make_plan(graph_, state_, dtype);
   if (device.is_cpu() && onednn_supports(dtype) && finite(plan)) {
     engine_ = make_onednn_engine(graph_, std::move(plan), dtype);
@@ -174,6 +196,10 @@ int Net::value_of(const std::string& layer) const {
   for (const Place& place : graph_.places) {
     if (place.name == layer) return place.value;
   }
+  if (box_ != nullptr) {
+    throw unsupported("net ", entry_.id, ": layer \"", layer, "\": it runs as a black box (", reason_,
+                      "), its layers have no names");
+  }
   throw not_found("net ", entry_.id, ": layer \"", layer, "\": want a name that the net's description lists",
                   default_layer().empty() ? "" : ", for example ", default_layer());
 }
@@ -183,6 +209,11 @@ Net::Tapped Net::forward_plain(const at::Tensor& input, const std::vector<std::s
   std::vector<int> wanted;
   for (const std::string& tap : taps) wanted.push_back(value_of(tap));
   const at::ScalarType dtype = precision_ == Precision::kF64 ? at::kDouble : at::kFloat;
+  if (box_ != nullptr) {
+    Tapped out;
+    out.logits = box_->forward(x.to(precision_ == Precision::kBF16 ? at::kBFloat16 : dtype)).to(dtype);
+    return out;
+  }
   if (plain_.empty()) {
     for (const at::Tensor& parameter : state_) {
       plain_.push_back(parameter.defined() ? parameter.to(device_, dtype) : parameter);

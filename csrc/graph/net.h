@@ -23,7 +23,8 @@ struct LayerInfo {
   std::vector<int64_t> outputs;  // shape of one row: [64,56,56]
 };
 
-class Engine;  // engine.h
+class BlackBox;  // black_box.h
+class Engine;    // engine.h
 
 // Not to be used by two threads at once.
 class Net {
@@ -33,6 +34,9 @@ class Net {
   static std::unique_ptr<Net> build(const std::string& id, const NetOptions& options);
   // A net of a graph that came from elsewhere.
   Net(NetEntry entry, Graph graph);
+  // A net of which only the outside is known, with its parameters; the graph has
+  // input, output and the parameters' names and shapes. reason: why it is so.
+  Net(NetEntry entry, Graph graph, std::unique_ptr<BlackBox> box, std::string reason);
   ~Net();
   Net(const Net&) = delete;
   Net& operator=(const Net&) = delete;
@@ -46,6 +50,9 @@ class Net {
   std::vector<LayerInfo> layers() const;
   const Shape& input_shape() const { return graph_.values.front().shape; }  // [C,H,W] or [F]
   int64_t classes() const { return graph_.values[static_cast<size_t>(graph_.output)].shape[0]; }
+  // Whether only forwards and gradients of the input are known, and why.
+  bool is_black_box() const { return box_ != nullptr; }
+  const std::string& reason() const { return reason_; }
   const std::string& default_layer() const { return graph_.default_layer; }  // "": none
 
   // Takes copies of all parameters: every name that is not optional must be
@@ -60,6 +67,8 @@ class Net {
   // Throws invalid before load.
   void prepare(at::Device device, Precision precision);
   bool prepared() const { return engine_ != nullptr; }
+  // Lets go of what prepare made.
+  void unprepare();
   at::Device device() const { return device_; }
   Precision precision() const { return precision_; }
 
@@ -87,6 +96,8 @@ class Net {
 
   NetEntry entry_;
   Graph graph_;
+  std::unique_ptr<BlackBox> box_;
+  std::string reason_;
   bool loaded_ = false;
   std::vector<at::Tensor> state_;  // by parameter index, on the CPU, as loaded
   at::Device device_ = at::kCPU;

@@ -152,9 +152,17 @@ enum { TX_PRECISION_F32 = 0, TX_PRECISION_TF32 = 1, TX_PRECISION_BF16 = 2, TX_PR
  * (csrc/graph/json.h: own models): the net then is called what the file says,
  * its preset is the file's where that is a name, else "". */
 tx_status* tx_net_new(const char* spec, tx_net** net);
+/* A net from a file that torch.jit.save wrote, of a module that takes
+ * [N,...input] and returns [N,classes]. spec: JSON {"name", "input": [C,H,W] or
+ * [F] (default [3,224,224]), "preset": id}. The net comes loaded: its weights are
+ * in the file. Where every operator has a counterpart in the network description
+ * it is read into one; else it runs as a black box, for which describe says
+ * {"blackBox": true, "reason": why} and no layers, and the independence of rows
+ * is the module's own affair. Such files hold programs: trust them as programs. */
+tx_status* tx_net_from_torchscript(const void* bytes, size_t size, const char* spec, tx_net** net);
 /* JSON: {net, preset, input: [C,H,W] or [F], classes, outputs, parameterCount,
  * parameters: [{name, shape, buffer, optional}], layers: [{name, op, outputs}],
- * defaultLayer}. */
+ * defaultLayer, blackBox, reason}. */
 tx_status* tx_net_describe(const tx_net* net, char** json);
 /* Takes all parameters at once (names as in describe; f16/bf16/f64 are
  * converted to f32 unless precision is F64). Every non-optional name must be

@@ -129,7 +129,7 @@ func (b *Backend) build(ctx context.Context, spec orchestrate.NetSpec) (*torchx.
 	case f == nil:
 		return b.d.NewNet(ctx, torchx.NetSpec{Net: spec.Net, Classes: spec.Classes, Features: spec.Features})
 	case f.Script:
-		return nil, usage.Errorf("%s: TorchScript is not read yet", f.Name)
+		return b.d.NetFromTorchScript(ctx, f.Content, torchx.ScriptSpec{Name: f.Name, Input: f.Input})
 	case !json.Valid(f.Content):
 		return nil, usage.Errorf("%s: no net file: it is not JSON", f.Name)
 	default:
