@@ -33,7 +33,8 @@ type Options struct {
 	// Split names a split; "" is test, else val, else everything.
 	Split string
 	// Labels is a file that overrides the labels found beside the data:
-	// "file class" a line, or an .npy of integers for arrays.
+	// "file class" a line, or an .npy of integers for arrays, or the ground
+	// truth of ImageNet's development kit with its meta.mat beside it.
 	Labels string
 	// Limit keeps that many items: round-robin over the classes in name order,
 	// in each by id; without labels the first ids. A smaller limit is always a

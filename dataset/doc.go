@@ -27,4 +27,18 @@
 // numbered in name order over all splits; folders named by WordNet ids become
 // ImageNet's 0-999. A labels.txt ("file class" a line) beside the images, or
 // Options.Labels, takes the place of folders. Without either the class is -1.
+//
+// # Rows of small images
+//
+// What small images are published in (idx, CIFAR's batches, SVHN's MATLAB
+// files; rowLayouts lists them) makes sets of kind Arrays whose pixels are
+// 0..255. [Set.Pixels] gives them as bytes, [Set.Values] as float32. Rows of a
+// file that is not compressed are read where they lie, others are kept in
+// memory as bytes.
+//
+// # Made-up data
+//
+// Paths that begin with "synthetic:" are data that is made when it is read
+// ([Synthetic]): images whose object is known ([Set.Foreground]), groups
+// ([Set.Group]), tables whose distribution is known ([Set.Mixture]).
 package dataset

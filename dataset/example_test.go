@@ -55,3 +55,33 @@ func ExamplePreset_Normalise() {
 	fmt.Println(set.Items()[0], shape, raw, values[4])
 	// Output: {000030 0 0} [1 8 8] 11 0.6875
 }
+
+// Made-up images know where their object is, and rows of bytes come as bytes.
+func ExampleSet_Foreground() {
+	set, err := dataset.Open(context.Background(), "synthetic:groups?n=4000&ratios=999:1:1:999", dataset.Options{Split: "train"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer set.Close()
+	counts := make([]int, 4)
+	for i := range set.Items() {
+		group, _ := set.Group(i)
+		counts[group]++
+	}
+	mask, err := set.Foreground(0)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pixels, shape, _, err := set.Pixels(0)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(set.GroupNames(), counts)
+	fmt.Println(len(mask), len(pixels), shape)
+	// Output:
+	// [triangle on land triangle on water circle on land circle on water] [1998 2 2 1998]
+	// 1024 3072 [3 32 32]
+}

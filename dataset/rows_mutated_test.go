@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/assay-xai/assay/internal/mutate"
+	"github.com/assay-xai/assay/internal/usage"
 )
 
 func seedFiles(t testing.TB, folder string, names ...string) map[string][]byte {
@@ -70,4 +71,16 @@ func TestMutatedRows(t *testing.T) {
 			mutate.Every(t, c.format, mutate.Reader{Ending: c.ending, Read: readsAll(Options{}), Fixed: archiveFixed})
 		})
 	}
+	t.Run("devkit", func(t *testing.T) {
+		format := mutate.Format{Name: "devkit", Cases: sample, Seeds: seedFiles(t, "testdata/devkit", "meta.mat", "plain.mat"), Mutators: []mutate.Mutator{insideMat}}
+		mutate.Every(t, format, mutate.Reader{Ending: ".mat", Read: func(path string) error {
+			b, err := os.ReadFile(path)
+			require.NoError(t, err)
+			_, err = devkitClasses(path, b)
+			if err != nil {
+				return marked(usage.Line(err, path))
+			}
+			return nil
+		}})
+	})
 }
