@@ -26,6 +26,7 @@ def main(path):
                          "mib": weights.meta["_file_size"], "parameters": weights.meta["num_params"],
                          "top1": weights.meta["_metrics"].get("ImageNet-1K", {}).get("acc@1"),
                          "resize": t.resize_size[0], "crop": t.crop_size[0],
+                         "licence": weights.meta.get("license"),
                          "interpolation": t.interpolation.value, "mean": t.mean, "std": t.std})
     for row in rows:
         if row["top1"] != row["top1"]:

@@ -22,7 +22,8 @@ import (
 type FetchOptions struct {
 	// Name is the id of a net or the name of a published file.
 	Name string
-	// Version is a published version of the net; "" for the default.
+	// Version is a published version of the net, with or without what comes
+	// before its first "_" ("IMAGENET1K_V2" or "V2"); "" for the default.
 	Version string
 	// Cache is the folder to put it in; "" for CacheDir().
 	Cache string
@@ -31,10 +32,15 @@ type FetchOptions struct {
 	// Progress is told the bytes that are there and in all (-1: unknown), many
 	// times, from the fetching goroutine; nil for nobody.
 	Progress func(done, total int64)
-	// Client does the requests; nil for one without an overall time limit.
+	// Note is told in one line why it takes longer: a connection broke and is
+	// taken up again, another process has the file; nil for nobody.
+	Note func(line string)
+	// Client does the requests; nil for one without an overall time limit that
+	// follows redirects, but none from https to http.
 	Client *http.Client
 	// Retries is how often a broken connection is taken up again within the
-	// call: 0 for 4, negative for never. Attempts that brought data do not count.
+	// call: 0 for 4, negative for never. After an attempt that brought more than
+	// any before it the count begins again.
 	Retries int
 	// RetryWait is the pause before that; 0 for two seconds.
 	RetryWait time.Duration
@@ -52,11 +58,15 @@ type FetchOptions struct {
 // off, provided that the server's file is still the same (If-Range with the
 // ETag or date kept in NAME.part.validator), else it begins anew. The SHA-256
 // has to begin with the digits in the file's name; then the file is synced and
-// renamed. On a wrong hash or a full disk the part is removed. Two processes
-// do not fetch one file at one time.
+// renamed. On a full disk what is there is kept for a later call; where the
+// room is too small from the start, nothing is left. On a wrong hash, or when
+// more comes than the server announced, the part is removed. While another
+// process (or goroutine) fetches the same file the call waits for it and then
+// takes its file.
 //
-// Errors: unknown names satisfy usage.Err; others say what the server or the
-// disk said. ctx cancels, leaving the part for the next call.
+// Errors are one line; unknown names satisfy usage.Err, others say what the
+// server or the disk said (errors.Is(err, syscall.ENOSPC) for a full one). ctx
+// cancels, leaving the part for the next call.
 func Fetch(ctx context.Context, o FetchOptions) (string, error) {
 	p, ok := findPublished(o.Name, o.Version)
 	if !ok {
@@ -75,7 +85,7 @@ func fetchFile(ctx context.Context, p PublishedFile, o FetchOptions) (string, er
 		o.Cache = dir
 	}
 	path := filepath.Join(o.Cache, p.File)
-	if sum, err := fileHash(path); err == nil && strings.HasPrefix(sum, p.hash()) {
+	if isThere(p, path) {
 		return path, nil
 	}
 	if o.BaseURL == "" {
@@ -85,10 +95,19 @@ func fetchFile(ctx context.Context, p PublishedFile, o FetchOptions) (string, er
 		return "", usage.Errorf("weights: fetch %s: not fetched over the network: %s", p.File, p.Note)
 	}
 	d := newDownload(o, p, path)
+	if o.Client == nil {
+		defer d.Client.CloseIdleConnections()
+	}
 	if err := d.run(ctx); err != nil {
 		return "", fmt.Errorf("weights: fetch %s: %w", d.url, err)
 	}
 	return path, nil
+}
+
+// isThere says that the cache has the file, undamaged.
+func isThere(p PublishedFile, path string) bool {
+	sum, err := fileHash(path)
+	return err == nil && strings.HasPrefix(sum, p.hash())
 }
 
 func unknownPublished(o FetchOptions) error {
@@ -115,13 +134,14 @@ type download struct {
 	path      string
 	file      *os.File // NAME.part, locked
 	done      int64    // bytes in it
+	most      int64    // the largest done of any attempt
 }
 
 func newDownload(o FetchOptions, p PublishedFile, path string) *download {
 	if o.Client == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.ResponseHeaderTimeout = 30 * time.Second
-		o.Client = &http.Client{Transport: t}
+		o.Client = &http.Client{Transport: t, CheckRedirect: checkRedirect}
 	}
 	if o.Retries == 0 {
 		o.Retries = 4
@@ -131,6 +151,9 @@ func newDownload(o FetchOptions, p PublishedFile, path string) *download {
 	}
 	if o.StallTimeout == 0 {
 		o.StallTimeout = time.Minute
+	}
+	if o.Note == nil {
+		o.Note = func(string) {}
 	}
 	return &download{FetchOptions: o, published: p, path: path, url: strings.TrimSuffix(o.BaseURL, "/") + "/" + p.File}
 }
@@ -142,10 +165,14 @@ func (d *download) run(ctx context.Context) error {
 	if err := os.MkdirAll(d.Cache, 0o755); err != nil {
 		return err
 	}
-	if err := d.lock(); err != nil {
+	if err := d.lock(ctx); err != nil {
 		return err
 	}
 	defer func() { _ = d.file.Close() }()
+	if isThere(d.published, d.path) { // another process had it until now
+		d.discard()
+		return nil
+	}
 	if err := d.receive(ctx); err != nil {
 		return d.explain(err)
 	}
@@ -162,41 +189,73 @@ func (d *download) run(ctx context.Context) error {
 	return syncFolder(d.Cache)
 }
 
-// lock opens the part file for this process alone.
-func (d *download) lock() error {
-	f, err := os.OpenFile(d.part(), os.O_RDWR|os.O_CREATE, 0o644)
+// lockPoll is how often a download that another process has is looked at.
+const lockPoll = 100 * time.Millisecond
+
+// lock opens the part file for this call alone, waiting for whoever has it.
+func (d *download) lock(ctx context.Context) error {
+	for waited := false; ; waited = true {
+		f, err := tryLock(d.part())
+		if err != nil {
+			return err
+		}
+		if f != nil {
+			d.file = f
+			return nil
+		}
+		if !waited {
+			d.Note("another process is fetching " + d.published.File + ": waiting for it")
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the process that has locked %s: %w", d.part(), ctx.Err())
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+// tryLock opens and locks a file; nil while another has it.
+func tryLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return fmt.Errorf("another process is fetching it (%s is locked): wait for it", d.part())
+			return nil, nil
 		}
-		return fmt.Errorf("lock %s: %w", d.part(), err)
+		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	// The holder before us may have renamed the file that we opened.
+	// The holder before us may have renamed or removed the file that we opened.
 	opened, err1 := f.Stat()
-	there, err2 := os.Stat(d.part())
-	if err := errors.Join(err1, err2); err != nil || !os.SameFile(opened, there) {
+	there, err2 := os.Stat(path)
+	if err1 != nil || err2 != nil || !os.SameFile(opened, there) {
 		_ = f.Close()
-		return fmt.Errorf("another process has just fetched it or removed %s: run this again", d.part())
+		return nil, nil
 	}
-	d.file = f
-	return nil
+	return f, nil
 }
 
 // explain adds to an error of the transfer what the user can do about it.
 func (d *download) explain(err error) error {
-	if errors.Is(err, syscall.ENOSPC) {
-		d.discard()
-		return fmt.Errorf("no space left in %s: %w: make room or set XDG_CACHE_HOME to another disk (nothing is left behind)", d.Cache, err)
+	if isFull(err) {
+		err = fmt.Errorf("no space left in %s: %w (XDG_CACHE_HOME chooses another disk)", d.Cache, err)
 	}
 	if d.done == 0 {
 		d.discard()
 		return err
 	}
+	if _, e := os.Stat(d.validator()); e != nil {
+		d.discard() // it could not be gone on with
+		return err
+	}
 	return fmt.Errorf("%w: %s is kept, run this again to go on from there", err, d.part())
+}
+
+// isFull says that the disk, or the user's part of it, is full.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // verify compares the hash.

@@ -15,8 +15,9 @@ type allowance struct {
 	summary string
 	// rename returns the present spelling of an old name; "" for none.
 	rename func(name string) string
-	// spare says that a name of the file may be left over.
-	spare func(name string) bool
+	// spare says that a name of the file may be left over by a net that wants
+	// these parameters.
+	spare func(name string, wanted map[string]Parameter) bool
 	// missing says that a parameter of the net may be absent.
 	missing func(name string) bool
 	// quiet: no warning, the difference means nothing.
@@ -31,12 +32,32 @@ func isBatchCounter(name string) bool {
 	return name == "num_batches_tracked" || strings.HasSuffix(name, ".num_batches_tracked")
 }
 
+// auxiliaryHeads are the prefixes of the heads that help in training, by a
+// parameter that tells the net which has them.
+var auxiliaryHeads = map[string][]string{
+	"inception3a.branch1.conv.weight": {"aux1.", "aux2."}, // GoogLeNet
+	"Mixed_5b.branch1x1.conv.weight":  {"AuxLogits."},     // Inception v3
+}
+
+func isAuxiliary(name string, wanted map[string]Parameter) bool {
+	for tells, prefixes := range auxiliaryHeads {
+		if _, ok := wanted[tells]; !ok {
+			continue
+		}
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // allowances are all there are; anything else is an error.
 func allowances() []allowance {
 	return []allowance{
 		{
 			summary: "num_batches_tracked (files from before PyTorch 0.4.1 lack it; inference does not use it)",
-			spare:   isBatchCounter, missing: isBatchCounter, quiet: true,
+			spare:   func(name string, _ map[string]Parameter) bool { return isBatchCounter(name) },
+			missing: isBatchCounter, quiet: true,
 		},
 		{
 			summary: "DenseNet's old spelling norm.1 for norm1",
@@ -60,9 +81,7 @@ func allowances() []allowance {
 		},
 		{
 			summary: "auxiliary heads (GoogLeNet, Inception v3), unused in inference",
-			spare: func(name string) bool {
-				return strings.HasPrefix(name, "aux1.") || strings.HasPrefix(name, "aux2.") || strings.HasPrefix(name, "AuxLogits.")
-			},
+			spare:   isAuxiliary,
 		},
 	}
 }
@@ -72,7 +91,8 @@ func allowances() []allowance {
 //   - num_batches_tracked may be missing or left over,
 //   - DenseNet's old norm.1 and the vision transformer's old mlp.linear_1 are
 //     understood,
-//   - auxiliary heads that the net does not list are left out (a warning),
+//   - auxiliary heads of GoogLeNet and Inception v3 that the net does not list
+//     are left out (one warning for all of them),
 //   - parameters marked Optional may be missing.
 //
 // Wrappers and the "module." prefix are gone already (see [Open]). Parameters
@@ -117,7 +137,7 @@ func (m *matching) take(sd *StateDict) {
 			m.found[target] = sd.Tensors[name]
 			continue
 		}
-		if a, ok := allowedSpare(name); ok {
+		if a, ok := allowedSpare(name, m.wanted); ok {
 			if !a.quiet {
 				spare[a.summary]++
 			}
@@ -149,9 +169,9 @@ func (m *matching) renamed(name string, sd *StateDict) string {
 	return ""
 }
 
-func allowedSpare(name string) (allowance, bool) {
+func allowedSpare(name string, wanted map[string]Parameter) (allowance, bool) {
 	for _, a := range allowances() {
-		if a.spare != nil && a.spare(name) {
+		if a.spare != nil && a.spare(name, wanted) {
 			return a, true
 		}
 	}

