@@ -100,7 +100,7 @@ func (h netHeader) preset(name string) (dataset.Preset, bool, error) {
 }
 
 // fileNet resolves a net of the plan that is a file.
-func (r *resolver) fileNet(ctx context.Context, i, features int) error {
+func (r *resolver) fileNet(ctx context.Context, i int, row []int) error {
 	n := &r.Plan.Nets[i]
 	fail := func(key string, err error) error { return r.Plan.errorf(netPath(i, key), "%w", err) }
 	file, err := readNetFile(n.Net)
@@ -117,7 +117,7 @@ func (r *resolver) fileNet(ctx context.Context, i, features int) error {
 	}
 	if !known || !n.Preset.IsZero() {
 		fallback := "imagenet"
-		if features > 0 {
+		if len(row) == 1 {
 			fallback = "table"
 		}
 		if preset, err = n.Preset.choose(fallback); err != nil {
@@ -129,7 +129,7 @@ func (r *resolver) fileNet(ctx context.Context, i, features int) error {
 		if n.Weights != "" {
 			return r.Plan.errorf(netPath(i, "weights"), "%s holds its weights: leave --weights out", n.Net)
 		}
-		if file.Input, err = scriptInput(preset, features); err != nil {
+		if file.Input, err = scriptInput(preset, row); err != nil {
 			return fail("preset", err)
 		}
 	} else if out.Path, err = fileWeights(n, header); err != nil {
@@ -173,10 +173,10 @@ func (n NetPlan) name() string {
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
-// scriptInput is the shape of one row after the preset.
-func scriptInput(p dataset.Preset, features int) ([]int, error) {
-	if features > 0 {
-		return []int{features}, nil
+// scriptInput is the shape of one row: the data's, or what the preset makes of images.
+func scriptInput(p dataset.Preset, row []int) ([]int, error) {
+	if row != nil {
+		return row, nil
 	}
 	channels := p.Channels
 	if channels == 0 {

@@ -144,12 +144,12 @@ func (r *resolver) all(ctx context.Context) error {
 	if err := r.names(); err != nil {
 		return err
 	}
-	features, err := r.features(ctx)
+	row, err := r.row(ctx)
 	if err != nil {
 		return err
 	}
 	for i := range r.Plan.Nets {
-		if err := r.net(ctx, i, features); err != nil {
+		if err := r.net(ctx, i, row); err != nil {
 			return err
 		}
 	}
@@ -208,9 +208,9 @@ func dataName(d DataPlan) string {
 	return name
 }
 
-// features is the number of columns of the first data, for nets on tables; 0
-// if no net of the plan is one.
-func (r *resolver) features(ctx context.Context) (int, error) {
+// row is the shape of a row of the first data, for nets on tables and in files;
+// nil if no net of the plan is one, and for images.
+func (r *resolver) row(ctx context.Context) ([]int, error) {
 	tables := r.Plan.anyFile()
 	for i, n := range r.Plan.Nets {
 		if isNetFile(n.Net) {
@@ -218,42 +218,46 @@ func (r *resolver) features(ctx context.Context) (int, error) {
 		}
 		e, err := findEntry("net", n.Net, r.Catalogue.Nets)
 		if err != nil {
-			return 0, r.Plan.errorf(netPath(i, "net"), "%w", err)
+			return nil, r.Plan.errorf(netPath(i, "net"), "%w", err)
 		}
 		tables = tables || len(e.Input) == 1
 	}
 	if !tables {
-		return 0, nil
+		return nil, nil
 	}
 	d := r.Plan.Data[0]
 	set, err := dataset.Open(ctx, d.Path, dataset.Options{Split: d.Split, Labels: d.Labels, Limit: 1})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer set.Close()
 	if set.Kind == dataset.Images || set.Len() == 0 {
-		return 0, nil
+		return nil, nil
 	}
-	values, _, err := set.Values(0)
-	return len(values), err
+	_, shape, err := set.Values(0)
+	return shape, err
 }
 
 // netPath is the place of a key of net i in the plan.
 func netPath(i int, key string) string { return fmt.Sprintf("$.nets[%d].%s", i, key) }
 
 // net resolves net i: weights found, read, and matched.
-func (r *resolver) net(ctx context.Context, i, features int) error {
+func (r *resolver) net(ctx context.Context, i int, row []int) error {
 	n := &r.Plan.Nets[i]
 	if isNetFile(n.Net) {
-		return r.fileNet(ctx, i, features)
+		return r.fileNet(ctx, i, row)
 	}
 	at := fmt.Sprintf("$.nets[%d]", i)
 	e, err := findEntry("net", n.Net, r.Catalogue.Nets)
 	if err != nil {
 		return r.Plan.errorf(at+".net", "%w", err)
 	}
-	if len(e.Input) != 1 {
-		features = 0
+	features := 0 // columns, for nets on tables
+	if len(e.Input) == 1 && row != nil {
+		features = 1
+		for _, size := range row {
+			features *= size
+		}
 	}
 	path, err := weights.ResolveFor(n.Net, n.Weights, features)
 	if err != nil {

@@ -98,7 +98,10 @@ at::Tensor asked(ScriptBox& box, const std::string& name, const Shape& input) {
     logits = box.forward(probe(input));
   } catch (const Error&) {
     throw;
-  } catch (const std::exception& error) {  // the interpreter throws more than c10::Error
+  } catch (const c10::Error& error) {
+    throw invalid(name, ": it cannot be run on [2,", c10::Join(",", input),
+                  "]: ", error.what_without_backtrace());
+  } catch (const std::exception& error) {  // the interpreter's own: the script's lines, then the error
     const std::string text = error.what();
     throw invalid(name, ": it cannot be run on [2,", c10::Join(",", input), "]: ",
                   text.substr(text.rfind("Error: ") == std::string::npos ? 0 : text.rfind("Error: ") + 7));
