@@ -104,6 +104,7 @@ check_tools() {
     need libgtest-dev header gtest/gtest.h
     need binutils command -v readelf
     need util-linux command -v taskset
+    need dataset-fashion-mnist test -d /usr/share/datasets/fashion-mnist
   fi
   if [[ $roles == *lint* ]]; then
     need clang-format command -v clang-format
