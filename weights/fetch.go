@@ -239,8 +239,10 @@ func tryLock(path string) (*os.File, error) {
 
 // explain adds to an error of the transfer what the user can do about it.
 func (d *download) explain(err error) error {
+	advice := ", run this again to go on from there"
 	if isFull(err) {
-		err = fmt.Errorf("no space left in %s: %w (XDG_CACHE_HOME chooses another disk)", d.Cache, err)
+		err = fmt.Errorf("the disk of %s is full: %w (XDG_CACHE_HOME chooses another)", d.Cache, err)
+		advice = ""
 	}
 	if d.done == 0 {
 		d.discard()
@@ -250,7 +252,7 @@ func (d *download) explain(err error) error {
 		d.discard() // it could not be gone on with
 		return err
 	}
-	return fmt.Errorf("%w: %s is kept, run this again to go on from there", err, d.part())
+	return fmt.Errorf("%w: %s is kept%s", err, d.part(), advice)
 }
 
 // isFull says that the disk, or the user's part of it, is full.

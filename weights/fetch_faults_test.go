@@ -236,7 +236,7 @@ func TestFetchToAFullDisk(t *testing.T) {
 	c.options.Retries = 3
 	c.options.wrap = func(w io.Writer) io.Writer { return &fullDisk{w, 150000} }
 	_, err := c.fetch()
-	requireLine(t, err, "no space left in "+c.options.Cache, "XDG_CACHE_HOME", "is kept, run this again")
+	requireLine(t, err, "the disk of "+c.options.Cache+" is full: ", "XDG_CACHE_HOME", ".part is kept")
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.Len(t, c.seen(), 1)
 	require.NoFileExists(t, c.path)
@@ -297,7 +297,7 @@ func TestFetchToASmallDisk(t *testing.T) {
 	requireLine(t, early, "360000 more bytes are needed and 131072 are free")
 	require.Empty(t, left)
 	require.ErrorIs(t, late, syscall.ENOSPC)
-	requireLine(t, late, "no space left on device", "is kept, run this again")
+	requireLine(t, late, "no space left on device", ".part is kept")
 }
 
 func TestFetchWhileAnotherDoes(t *testing.T) {

@@ -116,19 +116,25 @@ func listCommand(env environment) *cli.Command {
 		Name:      "list",
 		Usage:     "list " + strings.Join(names, ", "),
 		ArgsUsage: "WHAT",
+		Description: "assay list nets             every net with its size, preset, default layer and weights (--json: with the layers' names)\n" +
+			"assay list nets ID          one net, with its layers and published weights\n" +
+			"assay list layers --net ID  the layers alone, by which attribution methods and randomisation tests address them",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "net", Usage: "the net whose layers are listed: an `ID`, or a file"},
+			&cli.StringFlag{Name: "net", Usage: "with layers: the net whose layers are listed, an `ID` or a net file"},
 		}, outputFlags()...),
 		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return usage.Errorf("assay list takes one of %s", strings.Join(names, ", "))
+			what, only := c.Args().First(), c.Args().Get(1)
+			if c.NArg() != 1 && !(c.NArg() == 2 && what == "nets") {
+				return usage.Errorf("assay list takes one of %s; nets may be followed by the id of one", strings.Join(names, ", "))
 			}
-			what := c.Args().First()
 			switch what {
 			case "nets":
-				nets, err := listNets(c.Context, env)
+				nets, err := listNets(c.Context, env, only)
 				if err != nil {
 					return err
+				}
+				if only != "" && !c.Bool("json") {
+					return printNet(env, nets[0])
 				}
 				return printNets(env, c.Bool("json"), nets)
 			case "layers":

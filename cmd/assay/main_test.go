@@ -189,8 +189,14 @@ func TestMistakes(t *testing.T) {
 		{"report", "takes one folder"},
 		{"list", "takes one of nets"},
 		{"list solver", `list "solver": did you mean solvers?`},
+		{"list solvers sa", "takes one of nets"},
+		{"list nets tinny", `net "tinny": did you mean tiny`},
+		{"list layers", "wants --net ID"},
 		{"fetch", "assay fetch --list"},
 		{"fetch resnet19", "resnet19"},
+		{"fetch resnet18 --version V2", "no version V2: want one of IMAGENET1K_V1"},
+		{"fetch resnet18 resnet34", "there are 2 arguments"},
+		{"fetch --list resnet19", "no weights of resnet19 are published"},
 		{"version now", "takes flags only"},
 	} {
 		t.Run(c.words, func(t *testing.T) {
@@ -257,28 +263,6 @@ func TestLists(t *testing.T) {
 			require.Contains(t, out, l.ID)
 		}
 	}
-}
-
-func TestListNetsAndLayers(t *testing.T) {
-	s := newShop(t, 0)
-	code, out, errs := s.assay("list nets")
-	require.Equal(t, 0, code, errs)
-	code, text, errs := s.assay("list nets --json")
-	require.Equal(t, 0, code, errs)
-	var nets []listedNet
-	require.NoError(t, json.Unmarshal([]byte(text), &nets))
-	require.NotEmpty(t, nets)
-	for _, n := range nets {
-		require.Contains(t, out, n.ID)
-		require.NotEmpty(t, n.Input, n.ID)
-		require.NotEmpty(t, n.Preset, n.ID)
-		code, out, errs := s.assay("list layers --net " + n.ID)
-		require.Equal(t, 0, code, errs)
-		require.Equal(t, len(n.Layers)+1, strings.Count(out, "\n"))
-	}
-	code, _, errs = s.assay("list layers")
-	require.Equal(t, 2, code)
-	require.Contains(t, errs, "wants --net ID")
 }
 
 func TestDoctorAndVersionAndFetchList(t *testing.T) {
