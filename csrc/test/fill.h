@@ -51,7 +51,8 @@ inline at::Tensor fill_input(const Net& net, int64_t rows) {
 
 inline std::vector<std::pair<std::string, at::Tensor>> fill_state(const Net& net, double gain = 1) {
   std::vector<std::pair<std::string, at::Tensor>> state;
-  for (const ParameterInfo& p : net.parameters()) state.emplace_back(p.name, fill_parameter(p.name, p.shape, gain));
+  for (const ParameterInfo& p : net.parameters())
+    state.emplace_back(p.name, fill_parameter(p.name, p.shape, gain));
   return state;
 }
 
