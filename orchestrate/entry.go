@@ -2,7 +2,9 @@ package orchestrate
 
 import (
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/assay-xai/assay/internal/usage"
 )
@@ -18,6 +20,24 @@ func findEntry(what, id string, entries []Entry) (Entry, error) {
 		names[i] = e.ID
 	}
 	return Entry{}, usage.Errorf("%s %q: %s", what, id, DidYouMean(id, names))
+}
+
+// variant is the form of a net for rows of a shape: cnn3 on [1,28,28] is
+// cnn3-fashion. A net that has none, or takes the rows, is its own.
+func (c Catalogue) variant(e Entry, row []int) Entry {
+	if row == nil || slices.Equal(e.Input, row) {
+		return e
+	}
+	for _, other := range c.Nets {
+		if strings.HasPrefix(other.ID, e.ID+"-") && slices.Equal(other.Input, row) {
+			return other
+		}
+	}
+	return e
+}
+
+func (c Catalogue) hasVariants(e Entry) bool {
+	return slices.ContainsFunc(c.Nets, func(other Entry) bool { return strings.HasPrefix(other.ID, e.ID+"-") })
 }
 
 // spec is a spec of the catalogue in two ways of writing.

@@ -208,8 +208,8 @@ func dataName(d DataPlan) string {
 	return name
 }
 
-// row is the shape of a row of the first data, for nets on tables and in files;
-// nil if no net of the plan is one, and for images.
+// row is the shape of a row of the first data, for nets on tables, with variants,
+// and in files; nil if no net of the plan is one, and for images.
 func (r *resolver) row(ctx context.Context) ([]int, error) {
 	tables := r.Plan.anyFile()
 	for i, n := range r.Plan.Nets {
@@ -220,7 +220,7 @@ func (r *resolver) row(ctx context.Context) ([]int, error) {
 		if err != nil {
 			return nil, r.Plan.errorf(netPath(i, "net"), "%w", err)
 		}
-		tables = tables || len(e.Input) == 1
+		tables = tables || len(e.Input) == 1 || r.Catalogue.hasVariants(e)
 	}
 	if !tables {
 		return nil, nil
@@ -252,6 +252,8 @@ func (r *resolver) net(ctx context.Context, i int, row []int) error {
 	if err != nil {
 		return r.Plan.errorf(at+".net", "%w", err)
 	}
+	e = r.Catalogue.variant(e, row)
+	n.Net = e.ID
 	features := 0 // columns, for nets on tables
 	if len(e.Input) == 1 && row != nil {
 		features = 1

@@ -149,6 +149,13 @@ func (r *training) resolve(ctx context.Context) error {
 	if !r.set.HasLabels {
 		return usage.Errorf("%s has no labels: give them with --labels FILE (\"file class\" a line)", job.Data.Path)
 	}
+	if r.set.Kind != dataset.Images && r.set.Len() > 0 {
+		_, row, err := r.set.Values(0)
+		if err != nil {
+			return err
+		}
+		r.entry = catalogue.variant(r.entry, row)
+	}
 	for _, w := range r.set.Warnings {
 		job.Progress(Event{Kind: Warning, Message: w})
 	}
