@@ -23,9 +23,10 @@ func findEntry(what, id string, entries []Entry) (Entry, error) {
 }
 
 // variant is the form of a net for rows of a shape: cnn3 on [1,28,28] is
-// cnn3-fashion. A net that has none, or takes the rows, is its own.
+// cnn3-fashion. A net that has none, or takes the rows, is its own; nets on
+// columns take images row by row.
 func (c Catalogue) variant(e Entry, row []int) Entry {
-	if row == nil || slices.Equal(e.Input, row) {
+	if row == nil || len(e.Input) == 1 || slices.Equal(e.Input, row) {
 		return e
 	}
 	for _, other := range c.Nets {
@@ -37,7 +38,7 @@ func (c Catalogue) variant(e Entry, row []int) Entry {
 }
 
 func (c Catalogue) hasVariants(e Entry) bool {
-	return slices.ContainsFunc(c.Nets, func(other Entry) bool { return strings.HasPrefix(other.ID, e.ID+"-") })
+	return len(e.Input) != 1 && slices.ContainsFunc(c.Nets, func(other Entry) bool { return strings.HasPrefix(other.ID, e.ID+"-") })
 }
 
 // spec is a spec of the catalogue in two ways of writing.

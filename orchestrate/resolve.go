@@ -228,14 +228,17 @@ func (r *resolver) row(ctx context.Context) ([]int, error) {
 	d := r.Plan.Data[0]
 	set, err := dataset.Open(ctx, d.Path, dataset.Options{Split: d.Split, Labels: d.Labels, Limit: 1})
 	if err != nil {
-		return nil, err
+		return nil, r.Plan.errorf("$.data[0]", "%w", err)
 	}
 	defer set.Close()
 	if set.Kind == dataset.Images || set.Len() == 0 {
 		return nil, nil
 	}
 	_, shape, err := set.Values(0)
-	return shape, err
+	if err != nil {
+		return nil, r.Plan.errorf("$.data[0]", "%w", err)
+	}
+	return shape, nil
 }
 
 // netPath is the place of a key of net i in the plan.
