@@ -116,8 +116,10 @@ func printNet(env environment, n listedNet) error {
 	for _, w := range n.Weights {
 		line("weights", fmt.Sprintf("%s, %s, preset %s, %s: %s", w.Version, w.File, w.Preset, w.where(), w.Licence))
 	}
-	for _, w := range n.Embedded {
-		line("weights", w)
+	for _, w := range weights.Embedded() {
+		if w.Net == n.ID {
+			line("weights", w.Path+": "+w.Summary)
+		}
 	}
 	fmt.Fprintln(env.stdout)
 	printLayerTable(env, n.Layers, n.DefaultLayer)
