@@ -4,6 +4,8 @@ Reads one JSON command a line on standard input and answers with one JSON line:
   {"do": "hello"}                                   -> versions
   {"do": "forward", "mode": "eager"|"torchscript", "net": "resnet18", "batch": 8, "seconds": 3}
                                                     -> {"rate": images a second}
+  {"do": "train", "mode": "eager"|"channels-last", "net": "cifar-resnet20"|"cnn3-fashion", "batch": 128, "seconds": 3}
+                                                    -> {"rate": images a second}
   {"do": "trace-plain", "net": "resnet18", "edge": 7, "iterations": 2}
                                                     -> {"secondsPerIteration": ...}
 Weights are random: the cost does not depend on them. The plain loop scores all
@@ -46,6 +48,46 @@ def forward(command):
         return {"rate": count * batch / (time.perf_counter() - start)}
 
 
+def trained(name, mode, cache={}):
+    """A net, its examples in 8 bits, labels and an optimiser."""
+    if (name, mode) not in cache:
+        from golden_nets import CifarResNet, Cnn3
+
+        torch.manual_seed(0)
+        model, shape = (CifarResNet(3), (3, 32, 32)) if name == "cifar-resnet20" else (Cnn3(1, 28), (1, 28, 28))
+        if mode == "channels-last":
+            model = model.to(memory_format=torch.channels_last)
+        cache[name, mode] = (model.train(), torch.randint(0, 256, (1024, *shape), dtype=torch.uint8),
+                             torch.arange(1024) % 10,
+                             torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, nesterov=True, weight_decay=5e-4))
+    return cache[name, mode]
+
+
+def train(command):
+    batch = command["batch"]
+    model, images, labels, optimizer = trained(command["net"], command["mode"])
+    criterion = torch.nn.CrossEntropyLoss()
+
+    def step(number):
+        chosen = (torch.arange(batch) + number * batch) * 7 % len(images)
+        x = images[chosen].float().div_(255).sub_(0.5).div_(0.25)
+        if command["mode"] == "channels-last":
+            x = x.contiguous(memory_format=torch.channels_last)
+        optimizer.zero_grad()
+        loss = criterion(model(x), labels[chosen])
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    for number in range(2):
+        step(number)
+    count, start = 0, time.perf_counter()
+    while time.perf_counter() - start < command["seconds"] or count == 0:
+        step(count)
+        count += 1
+    return {"rate": count * batch / (time.perf_counter() - start)}
+
+
 def trace_plain(command):
     model, edge = net(command["net"]), command["edge"]
     t, patch = edge * edge, 224 // edge
@@ -82,7 +124,7 @@ def hello(command):
     return {"torch": torch.__version__, "torchvision": torchvision.__version__, "threads": torch.get_num_threads()}
 
 
-ACTIONS = {"hello": hello, "forward": forward, "trace-plain": trace_plain}
+ACTIONS = {"hello": hello, "forward": forward, "train": train, "trace-plain": trace_plain}
 
 for line in sys.stdin:
     request = json.loads(line)

@@ -4,7 +4,7 @@
 #include <ATen/Parallel.h>
 #include <c10/util/accumulate.h>
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -161,7 +161,8 @@ void Loader::fill(int64_t begin, at::Tensor& out) const {
       return value(raw, c);
     }
   };
-  at::parallel_for(0, out.size(0), 1, [&](int64_t first, int64_t last) {
+  const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, each));
+  at::parallel_for(0, out.size(0), grain, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       const auto place = static_cast<size_t>(begin + i);
       const From* example = from + indices_[place] * each;

@@ -54,7 +54,7 @@ func Run(ctx context.Context, o Options) (_ Result, err error) {
 	if b.d.Kind() == "cpu" {
 		b.result.Notes = append(b.result.Notes, "On a GPU: not measured.")
 	}
-	for _, part := range []func(context.Context) error{b.forward, b.decode, b.trace, b.memory} {
+	for _, part := range []func(context.Context) error{b.forward, b.train, b.decode, b.trace, b.memory} {
 		if err := part(ctx); err != nil {
 			return Result{}, err
 		}

@@ -24,7 +24,7 @@ func (b *Backend) OpenTrainer(ctx context.Context, spec orchestrate.TrainerSpec,
 	if err := b.makeBF16Safe(ctx, precision); err != nil {
 		return nil, err
 	}
-	n, err := b.d.NewNet(ctx, torchx.NetSpec{Net: spec.Net, Classes: spec.Classes, Features: spec.Features})
+	n, err := b.build(ctx, orchestrate.NetSpec{Net: spec.Net, Classes: spec.Classes, Features: spec.Features})
 	if err != nil {
 		return nil, mark(err)
 	}
