@@ -104,7 +104,6 @@ NetEntry entry164(const std::string& id, const std::string& what, bool before, c
   e.preset = "cifar10-std";
   e.input = {3, 32, 32};
   e.classes = 10;
-  e.licence = "MIT (bearpaw/pytorch-classification)";
   e.paper = paper;
   e.build = [before](const Shape& input, int64_t classes) { return resnet164(before, input, classes); };
   return e;
