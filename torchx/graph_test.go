@@ -27,7 +27,7 @@ func TestNetOfAGraph(t *testing.T) {
 		defer n.Close()
 		said, err := n.Describe()
 		require.NoError(t, err)
-		require.JSONEq(t, `{"net":"tiny","preset":"table","input":[2],"classes":3,"parameterCount":6,"defaultLayer":"",
+		require.JSONEq(t, `{"net":"tiny","preset":"table","input":[2],"classes":3,"parameterCount":6,"defaultLayer":"","blackBox":false,"reason":"",
 			"parameters":[{"name":"fc.weight","shape":[3,2],"buffer":false,"optional":false}],
 			"layers":[{"name":"relu","op":"relu","outputs":[2]},{"name":"fc","op":"linear","outputs":[3]}]}`, string(said))
 
