@@ -93,7 +93,6 @@ std::vector<LayerInfo> Net::layers() const {
 }
 
 void Net::load(const std::vector<std::pair<std::string, at::Tensor>>& state) {
-  if (box_ != nullptr) throw invalid("weights for ", entry_.id, ": its file holds them");
   std::map<std::string, size_t> index;
   for (size_t i = 0; i < graph_.parameters.size(); ++i) index[graph_.parameters[i].name] = i;
   std::vector<at::Tensor> taken(graph_.parameters.size());
@@ -128,7 +127,11 @@ void Net::load(const std::vector<std::pair<std::string, at::Tensor>>& state) {
     if (!parameter.optional && !came) complaints.add(parameter.name, " is missing");
   }
   complaints.raise(entry_.id);
-  state_ = std::move(taken);
+  if (box_ != nullptr) {
+    box_->load(taken);
+  } else {
+    state_ = std::move(taken);
+  }
   loaded_ = true;
   engine_.reset();
   plain_.clear();

@@ -1,167 +1,249 @@
 // Loading, checking and running TorchScript modules.
 #include "torchscript/script.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/jit/api/module.h>
-#include <torch/csrc/jit/passes/freeze_module.h>
+#include <caffe2/serialize/inline_container.h>
+#include <caffe2/serialize/read_adapter_interface.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/script.h>
 
-#include <istream>
-#include <streambuf>
+#include <algorithm>
+#include <cstring>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "api/error.h"
 #include "graph/black_box.h"
-#include "torchscript/import.h"
+#include "torchscript/walk.h"
 
 namespace assay {
 namespace {
 
-using Named = std::vector<std::pair<std::string, at::Tensor>>;
+using script::Named;
 
-// A stream over memory that is not its own.
-class Bytes : public std::streambuf {
+class Bytes final : public caffe2::serialize::ReadAdapterInterface {
  public:
-  Bytes(const void* bytes, size_t size) {
-    char* begin = const_cast<char*>(static_cast<const char*>(bytes));  // streambuf wants it so; it only reads
-    setg(begin, begin, begin + size);
+  Bytes(const void* bytes, size_t size) : bytes_(static_cast<const char*>(bytes)), size_(size) {}
+  size_t size() const override { return size_; }
+  size_t read(uint64_t at, void* to, size_t n, const char*) const override {
+    if (at >= size_) return 0;
+    const size_t count = std::min<size_t>(n, size_ - at);
+    std::memcpy(to, bytes_ + at, count);
+    return count;
   }
 
- protected:
-  pos_type seekoff(off_type offset, std::ios_base::seekdir from, std::ios_base::openmode) override {
-    char* base = from == std::ios_base::beg ? eback() : from == std::ios_base::cur ? gptr() : egptr();
-    if (offset < eback() - base || offset > egptr() - base) return pos_type(off_type(-1));
-    setg(eback(), base + offset, egptr());
-    return pos_type(gptr() - eback());
-  }
-  pos_type seekpos(pos_type position, std::ios_base::openmode which) override {
-    return seekoff(off_type(position), std::ios_base::beg, which);
-  }
+ private:
+  const char* bytes_;
+  size_t size_;
 };
 
-torch::jit::Module load(const void* bytes, size_t size, const std::string& name) {
-  Bytes buffer(bytes, size);
-  std::istream stream(&buffer);
+// One printable line of what libtorch says: its last "...Error: " part, shortened.
+std::string said(const std::exception& error) {
+  const auto* own = dynamic_cast<const c10::Error*>(&error);
+  std::string text = own != nullptr ? own->what_without_backtrace() : error.what();
+  const size_t last = text.rfind("Error: ");
+  if (last != std::string::npos) text.erase(0, last + 7);
+  text.erase(std::min(text.find('\n'), text.size()));
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  if (text.size() > 200) text = text.substr(0, 200) + "...";
+  return text;
+}
+
+// A file of fewer bytes, checked, takes no more memory than there is.
+constexpr size_t kSmall = size_t{1} << 28;
+
+constexpr const char* kWant = "want a file that torch.jit.save wrote";
+
+// Throws invalid for what is no TorchScript file, saying what it is, and for one
+// that unpacks to more than an honest one does.
+void check_archive(const void* bytes, size_t size, const std::string& name) {
+  const std::string_view text(static_cast<const char*>(bytes), size);
+  if (text.starts_with("\x80\x02") || text.starts_with("\x80\x03") || text.starts_with("\x80\x04")) {
+    throw invalid(name, ": it is a pickle (a state dict of an old torch.save): weights, not a program; ",
+                  kWant, ", or give it as weights of a net");
+  }
+  if (!text.starts_with("PK\x03\x04")) throw invalid(name, ": it is no TorchScript file: ", kWant);
+  std::vector<std::string> records;
+  size_t unpacked = 0;
   try {
-    torch::jit::Module module = torch::jit::load(stream, at::Device(at::kCPU));
-    module.eval();
-    return module;
-  } catch (const c10::Error&) {
-    throw invalid(name,
-                  ": not a TorchScript file: want one that torch.jit.save wrote (a state dict goes with "
-                  "--weights; scripts/export_torch.py takes models and what torch.export saved)");
+    caffe2::serialize::PyTorchStreamReader reader(std::make_shared<Bytes>(bytes, size));
+    records = reader.getAllRecords();
+    for (const std::string& record : records)
+      unpacked += std::min(reader.getRecordSize(record), size_t{1} << 40);
+  } catch (const c10::Error& error) {
+    throw invalid(name, ": a damaged file (", said(error), "): ", kWant);
+  }
+  const auto has = [&](const char* record) {
+    return std::find(records.begin(), records.end(), record) != records.end();
+  };
+  const auto ends = [&](std::string_view end) {
+    return std::any_of(records.begin(), records.end(),
+                       [&](const std::string& r) { return r.ends_with(end); });
+  };
+  if (ends("serialized_exported_program.json") || ends("models/model.json") || has("archive_format")) {
+    throw invalid(name, ": it is of torch.export.save: scripts/export_torch.py makes a net file of it");
+  }
+  if (!has("constants.pkl")) {
+    throw invalid(name, ": it is of torch.save (a state dict?): weights, not a program; ", kWant,
+                  ", or give it as weights of a net");
+  }
+  if (unpacked > 10 * size + (size_t{4} << 20)) {
+    throw invalid(name, ": ", size, " bytes that unpack to ", unpacked, ": ", kWant);
   }
 }
 
-Named named_tensors(const torch::jit::Module& module) {
-  Named all;
-  for (const auto& parameter : module.named_parameters()) all.emplace_back(parameter.name, parameter.value);
-  for (const auto& buffer : module.named_buffers()) all.emplace_back(buffer.name, buffer.value);
-  return all;
+torch::jit::Module load(const void* bytes, size_t size, const std::string& name) {
+  try {
+    check_archive(bytes, size, name);
+    torch::jit::Module module = torch::jit::load(std::make_shared<Bytes>(bytes, size), at::Device(at::kCPU));
+    module.eval();
+    if (!module.find_method("forward")) throw invalid(name, ": its module has no forward: ", kWant);
+    return module;
+  } catch (const std::bad_alloc&) {
+    if (size > kSmall) throw;
+    throw invalid(name, ": a damaged file (it asks for more memory than there is): ", kWant);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // the parser throws more than c10::Error
+    throw invalid(name, ": a damaged file, or one of a newer PyTorch (", said(error), "): ", kWant);
+  }
 }
 
 class ScriptBox final : public BlackBox {
  public:
   explicit ScriptBox(torch::jit::Module module) : original_(std::move(module)), running_(original_) {}
 
+  // In the order of parameters_of.
+  void load(const std::vector<at::Tensor>& state) override {
+    const at::NoGradGuard no_grad;
+    size_t i = 0;
+    const auto take = [&](at::Tensor own) {
+      if (i < state.size() && state[i].defined()) own.copy_(state[i]);
+      ++i;
+    };
+    for (const auto& parameter : original_.named_parameters()) take(parameter.value);
+    for (const auto& buffer : original_.named_buffers()) take(buffer.value);
+    running_ = original_;
+  }
+
   void to(at::Device device, at::ScalarType dtype) override {
     running_ = original_.deepcopy();
     running_.to(device, dtype);
   }
+
   at::Tensor forward(const at::Tensor& x) override {
+    // As written, op by op: an optimiser would change the program, and with it
+    // the bits, after some runs.
+    const torch::jit::GraphOptimizerEnabledGuard as_written(false);
     const c10::IValue out = running_.forward({x});
-    if (!out.isTensor()) throw invalid("the module returns no tensor: want [N,classes]");
-    return out.toTensor();
+    if (!out.isTensor()) throw invalid("the module returns ", out.tagKind(), ": want one tensor [N,classes]");
+    at::Tensor logits = out.toTensor();
+    // squeeze() and its like lose a batch of one.
+    if (x.size(0) == 1 && logits.dim() == 1) logits = logits.unsqueeze(0);
+    if (logits.dim() != 2 || logits.size(0) != x.size(0) || !logits.is_floating_point()) {
+      throw invalid("the module makes ", at::toString(logits.scalar_type()), " ", logits.sizes(), " of ",
+                    x.sizes(), ": want floats [", x.size(0), ",classes]");
+    }
+    return logits;
   }
 
  private:
   torch::jit::Module original_, running_;
 };
 
-// Two rows of numbers that look like normalised images, always the same.
+// Two rows like normalised images, always the same.
 at::Tensor probe(const Shape& input) {
-  std::vector<int64_t> shape = input;
+  Shape shape = input;
   shape.insert(shape.begin(), 2);
-  const int64_t count = c10::multiply_integers(shape);
-  return at::sin(at::arange(count, at::kDouble).mul_(0.7311) +
-                 at::sin(at::arange(count, at::kDouble).mul_(0.00917)).mul_(3))
-      .mul_(1.4)
-      .to(at::kFloat)
-      .view(shape);
+  return at::randn(shape, at::detail::createCPUGenerator(20261121), at::TensorOptions(at::kFloat));
 }
 
 // What the module makes of the probe; says what is wrong where it cannot.
-at::Tensor asked(ScriptBox& box, const std::string& name, const Shape& input) {
-  at::Tensor logits;
+at::Tensor answer(BlackBox& box, const std::string& name, const Shape& input) {
   try {
-    logits = box.forward(probe(input));
-  } catch (const Error&) {
+    const at::Tensor logits = box.forward(probe(input));
+    if (!at::allclose(logits, box.forward(probe(input)), 1e-4, 1e-6, /*equal_nan=*/true)) {
+      throw invalid("the same input gives other logits each time (dropout?): trace it after model.eval()");
+    }
+    if (logits.size(1) < 1) throw invalid("the module makes no logits");
+    return logits.clone();
+  } catch (const std::bad_alloc&) {
     throw;
-  } catch (const c10::Error& error) {
-    throw invalid(name, ": it cannot be run on [2,", c10::Join(",", input),
-                  "]: ", error.what_without_backtrace());
-  } catch (const std::exception& error) {  // the interpreter's own: the script's lines, then the error
-    const std::string text = error.what();
-    throw invalid(name, ": it cannot be run on [2,", c10::Join(",", input), "]: ",
-                  text.substr(text.rfind("Error: ") == std::string::npos ? 0 : text.rfind("Error: ") + 7));
+  } catch (const Error& error) {
+    throw Error(error.code(), concat(name, ": ", error.what()));
+  } catch (const std::exception& error) {  // the interpreter throws more than c10::Error
+    throw invalid(name, ": it cannot be run on [2,", c10::Join(",", input), "]: ", said(error),
+                  " (is \"input\" the shape of one row?)");
   }
-  if (logits.dim() != 2 || logits.size(0) != 2 || !logits.is_floating_point()) {
-    throw invalid(name, ": it makes ", logits.sizes(), " of [2,", c10::Join(",", input),
-                  "]: want [2,classes]");
-  }
-  return logits;
 }
 
-Graph outside(const Shape& input, int64_t classes, const Named& named) {
+// Input, output and parameters, without a way from one to the other.
+Graph outside(const Shape& input, int64_t classes, const torch::jit::Module& module) {
   Graph graph;
   graph.values.push_back({input, -1});
   graph.values.push_back({{classes}, -1});
   graph.output = 1;
-  for (const auto& [name, tensor] : named) {
-    graph.parameters.push_back({name, tensor.sizes().vec(), !tensor.requires_grad(), false});
-  }
+  const auto note = [&](const std::string& name, const at::Tensor& tensor, bool buffer) {
+    graph.parameters.push_back(
+        {name, tensor.sizes().vec(), buffer, /*optional=*/!tensor.is_floating_point()});
+  };
+  for (const auto& parameter : module.named_parameters()) note(parameter.name, parameter.value, false);
+  for (const auto& buffer : module.named_buffers()) note(buffer.name, buffer.value, true);
   return graph;
+}
+
+std::unique_ptr<Net> imported(const NetEntry& entry, const torch::jit::Module& module,
+                              const at::Tensor& want) {
+  script::Target::Finished made = script::import_module(module, entry.input);
+  auto net = std::make_unique<Net>(entry, std::move(made.graph));
+  net->load(made.state);
+  net->prepare(at::kCPU, Precision::kF32);
+  const at::Tensor got = net->forward_plain(probe(entry.input)).logits;
+  if (got.sizes() != want.sizes()) throw script::none("read as a network it makes ", got.sizes());
+  const double off = (got - want).abs().max().item<double>(), largest = want.abs().max().item<double>();
+  if (!(off <= 1e-4 * largest)) {
+    throw script::none("read as a network its logits would be off by ", off, " where the largest is ",
+                       largest);
+  }
+  net->unprepare();
+  return net;
 }
 
 }  // namespace
 
 std::unique_ptr<Net> net_of_script(const void* bytes, size_t size, const ScriptOptions& options) {
   if (options.input.size() != 1 && options.input.size() != 3) {
-    throw invalid(options.name, ": input ", at::IntArrayRef(options.input), ": want [C,H,W] or [F]");
+    throw unsupported(options.name, ": input ", at::IntArrayRef(options.input), ": want [C,H,W] or [F]");
   }
-  const at::NoGradGuard no_grad;
   torch::jit::Module module = load(bytes, size, options.name);
-  const Named named = named_tensors(module);
+  const at::NoGradGuard no_grad;
+  for (const auto& parameter : module.named_parameters()) {
+    if (parameter.value.scalar_type() == at::kFloat) continue;
+    if (parameter.value.is_floating_point()) module.to(at::kFloat);
+    break;
+  }
   ScriptBox box(module);
-  const at::Tensor want = asked(box, options.name, options.input);
+  const at::Tensor want = answer(box, options.name, options.input).to(at::kFloat);
   NetEntry entry;
   entry.id = options.name;
+  entry.summary = "from a TorchScript file";
   entry.preset = options.preset;
   entry.input = options.input;
   entry.classes = want.size(1);
   std::string reason;
   try {
-    Imported imported =
-        import_script(torch::jit::freeze_module(module), named_tensors(module), options.input);
-    auto net = std::make_unique<Net>(entry, std::move(imported.graph));
-    net->load(imported.state);
-    net->prepare(at::kCPU, Precision::kF32);
-    const at::Tensor got = net->forward_plain(probe(options.input)).logits;
-    const double off = (got - want).abs().max().item<double>();
-    if (!(off <= 1e-4 * want.abs().max().item<double>())) {
-      throw NoCounterpart(concat("read as a network its logits are off by ", off));
-    }
-    net->unprepare();
-    return net;
-  } catch (const NoCounterpart& error) {
-    reason = error.what();
-  } catch (const Error& error) {
-    reason = error.what();
-  } catch (const c10::Error& error) {
-    reason = error.what_without_backtrace();
+    return imported(entry, module, want);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    reason = dynamic_cast<const c10::Error*>(&error) != nullptr ? said(error) : error.what();
   }
-  return std::make_unique<Net>(entry, outside(options.input, entry.classes, named),
+  Graph graph = outside(entry.input, entry.classes, module);
+  return std::make_unique<Net>(std::move(entry), std::move(graph),
                                std::make_unique<ScriptBox>(std::move(module)), reason);
 }
 

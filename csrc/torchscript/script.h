@@ -16,10 +16,12 @@ struct ScriptOptions {
   std::string preset = "imagenet";
 };
 
-// bytes: a file that torch.jit.save wrote, from a module that takes [N,...input]
-// and returns [N,classes]. The net comes loaded. Such files hold programs: a
-// hostile one may run forever.
-// Throws invalid for anything else.
+// bytes: a file of torch.jit.save, of a module whose forward takes [N,...input]
+// and returns [N,classes]. The module runs here, on two rows: such files hold
+// programs, of which a hostile one may run forever. The net comes loaded. What
+// it is read into gave the module's own logits for those two rows, to 1e-4 of the
+// largest; else, and where an operator has no counterpart, the net is a black box.
+// Throws invalid for anything else, saying what it is and what would be right.
 std::unique_ptr<Net> net_of_script(const void* bytes, size_t size, const ScriptOptions& options);
 
 }  // namespace assay
