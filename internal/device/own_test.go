@@ -143,7 +143,7 @@ func TestWhatIsNoNetIsRefusedByName(t *testing.T) {
 	net := filepath.Join(dir, "own.json")
 	require.NoError(t, os.WriteFile(net, []byte(`{"format": "assay-net", "version": 1, "name": "x", "weights": "w.safetensors"}`), 0o666))
 	b := backend(t)
-	for path, want := range map[string]string{archive: "own.pt: not a TorchScript file", net: "own.json"} {
+	for path, want := range map[string]string{archive: "own.pt: a damaged file (its archive cannot be read)", net: "own.json"} {
 		_, err := orchestrate.DescribeNet(context.Background(), b, path)
 		require.ErrorIs(t, err, usage.Err)
 		require.ErrorContains(t, err, want)
