@@ -36,7 +36,9 @@ class UNetHead(nn.Module):
         self.head = nn.Linear(6, classes)
 
     def stage(self, before, after):
-        return nn.Sequential(nn.Conv2d(before, after, 3, padding=1, bias=False), nn.GroupNorm(2, after), nn.LeakyReLU(0.1, inplace=True))
+        return nn.Sequential(
+            nn.Conv2d(before, after, 3, padding=1, bias=False), nn.GroupNorm(2, after), nn.LeakyReLU(0.1, inplace=True)
+        )
 
     def forward(self, x):
         fine = self.down1(x)
@@ -66,7 +68,9 @@ class DepthwiseBlock(nn.Module):
         super().__init__()
         self.expand = nn.Conv2d(channels, 2 * channels, 1, bias=False)
         self.norm1 = nn.BatchNorm2d(2 * channels, momentum=0.01)
-        self.depthwise = nn.Conv2d(2 * channels, 2 * channels, kernel, padding="same", dilation=dilation, groups=2 * channels, bias=False)
+        self.depthwise = nn.Conv2d(
+            2 * channels, 2 * channels, kernel, padding="same", dilation=dilation, groups=2 * channels, bias=False
+        )
         self.norm2 = nn.BatchNorm2d(2 * channels, eps=1e-3)
         self.gate = Gate(2 * channels)
         self.project = nn.Conv2d(2 * channels, channels, 1)
@@ -85,7 +89,9 @@ class DepthwiseNet(nn.Module):
         self.register_buffer("mean", torch.tensor([0.1, -0.2, 0.3]).view(1, 3, 1, 1), persistent=False)
         self.stem = nn.Conv2d(3, 8, 3, stride=2, padding=1)
         self.blocks = nn.Sequential(DepthwiseBlock(8, (1, 5), 1), DepthwiseBlock(8, (5, 1), 1), DepthwiseBlock(8, 3, 2))
-        self.classifier = nn.Sequential(nn.AdaptiveAvgPool2d((2, 1)), nn.Flatten(), nn.Dropout(0.2), nn.Linear(16, classes))
+        self.classifier = nn.Sequential(
+            nn.AdaptiveAvgPool2d((2, 1)), nn.Flatten(), nn.Dropout(0.2), nn.Linear(16, classes)
+        )
 
     def forward(self, x):
         x = (x - self.mean) / torch.tensor([0.5, 0.6, 0.7])[None, :, None, None]
@@ -118,7 +124,9 @@ class SmallTransformer(nn.Module):
         self.patches = nn.Conv2d(1, width, 4, stride=4)
         self.token = nn.Parameter(torch.zeros(1, 1, width))
         self.positions = nn.Parameter(torch.zeros(1, 10, width))
-        self.encoder = nn.TransformerEncoderLayer(width, heads, 16, activation="gelu", batch_first=True, norm_first=True)
+        self.encoder = nn.TransformerEncoderLayer(
+            width, heads, 16, activation="gelu", batch_first=True, norm_first=True
+        )
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width, eps=1e-6)
         self.attention = Attention(width, heads, 10)
         self.scale = nn.Parameter(torch.ones(width))
@@ -175,11 +183,17 @@ class Columns(nn.Module):
         return self.out(self.layers(x))
 
 
-MODELS = {"unet_head": (UNetHead, (3, 16, 16), {"resize": "squash", "height": 16, "width": 16, "channels": 3, "mean": [0.5] * 3, "std": [0.25] * 3}),
-          "depthwise": (DepthwiseNet, (3, 18, 14), "cifar10-half"),
-          "transformer": (SmallTransformer, (1, 12, 12), "digits"),
-          "two_branch": (TwoBranch, (1, 11, 11), "mnist"),
-          "columns": (Columns, (12,), "table")}
+MODELS = {
+    "unet_head": (
+        UNetHead,
+        (3, 16, 16),
+        {"resize": "squash", "height": 16, "width": 16, "channels": 3, "mean": [0.5] * 3, "std": [0.25] * 3},
+    ),
+    "depthwise": (DepthwiseNet, (3, 18, 14), "cifar10-half"),
+    "transformer": (SmallTransformer, (1, 12, 12), "digits"),
+    "two_branch": (TwoBranch, (1, 11, 11), "mnist"),
+    "columns": (Columns, (12,), "table"),
+}
 
 
 def main(folder):
@@ -187,14 +201,28 @@ def main(folder):
     models = []
     for name, (make, shape, preset) in MODELS.items():
         model = make().eval()
-        model.load_state_dict({key: parameter(key, value.shape).to(value.dtype) for key, value in model.state_dict().items()})
-        export(model, torch.zeros(2, *shape), os.path.join(folder, name), preset=preset,
-               class_names=["no", "yes"] if name == "columns" else None)
+        model.load_state_dict(
+            {key: parameter(key, value.shape).to(value.dtype) for key, value in model.state_dict().items()}
+        )
+        export(
+            model,
+            torch.zeros(2, *shape),
+            os.path.join(folder, name),
+            preset=preset,
+            class_names=["no", "yes"] if name == "columns" else None,
+        )
         x = fill("input", (2, *shape), math.sqrt(3), 0).double()
         with torch.no_grad():
             logits = copy.deepcopy(model).double()(x)
         print(f"{name}: largest {logits.abs().max():.4g}, rows differ by {(logits[0] - logits[1]).abs().max():.4g}")
-        models.append({"model": name, "input": list(shape), "parameters": sum(p.numel() for p in model.parameters()), "logits": logits.tolist()})
+        models.append(
+            {
+                "model": name,
+                "input": list(shape),
+                "parameters": sum(p.numel() for p in model.parameters()),
+                "logits": logits.tolist(),
+            }
+        )
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     with open(os.path.join(folder, "logits.json"), "w") as file:
         file.write('{"script": "scripts/golden_export.py", "versions": ' + json.dumps(versions) + ', "models": [\n')

@@ -3,7 +3,6 @@
 #include "graph/json.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "api/error.h"
+#include "graph/json_attributes.h"
 #include "graph/ops.h"
 
 namespace assay {
@@ -23,30 +23,9 @@ using nlohmann::json;
 constexpr const char* kFormat = "assay-net";
 constexpr int64_t kVersion = 1;
 constexpr const char* kInput = "input";
-constexpr int kDeepest = 16;                        // levels of nesting
-constexpr size_t kLongestName = 1000;               // bytes
-constexpr int64_t kMostInteger = int64_t{1} << 30;  // sums and products of two of them fit
+constexpr int kDeepest = 16;           // levels of nesting
+constexpr size_t kLongestName = 1000;  // bytes
 constexpr int64_t kMostClassNames = int64_t{1} << 20;
-
-// A value for a message: never the whole of something large.
-std::string shown(const json& value) {
-  if (value.is_object()) return "an object";
-  if (value.is_array()) return concat("a list of ", value.size());
-  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
-  constexpr size_t kShown = 60;
-  if (text.size() > kShown) text = text.substr(0, kShown) + "...";
-  return text;
-}
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
-Error mistake(const std::string& where, const std::string& key, const json& got, const std::string& want) {
-  return invalid(where, ": \"", key, "\": ", shown(got), ": want ", want);
-}
 
 const json& at_key(const json& object, const std::string& key, const std::string& where) {
   const auto found = object.find(key);
@@ -89,120 +68,6 @@ std::string name_of(const json& value, const std::string& key, const std::string
 
 std::string name_at(const json& object, const std::string& key, const std::string& where) {
   return name_of(at_key(object, key, where), key, where);
-}
-
-// ---- values of attributes, by type
-
-struct Field {
-  const std::string& key;
-  const std::string& where;
-};
-
-void read_value(const json& value, int64_t& out, const Field& field) {
-  const std::string want = concat("an integer of size ", kMostInteger, " at most");
-  if (!value.is_number_integer()) throw mistake(field.where, field.key, value, want);
-  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(kMostInteger)) {
-    throw mistake(field.where, field.key, value, want);
-  }
-  out = value.get<int64_t>();
-  if (out < -kMostInteger || out > kMostInteger) throw mistake(field.where, field.key, value, want);
-}
-
-void read_value(const json& value, double& out, const Field& field) {
-  if (!value.is_number()) throw mistake(field.where, field.key, value, "a number");
-  out = value.get<double>();
-  if (!std::isfinite(out)) throw mistake(field.where, field.key, value, "a finite number");
-}
-
-void read_value(const json& value, bool& out, const Field& field) {
-  if (!value.is_boolean()) throw mistake(field.where, field.key, value, "true or false");
-  out = value.get<bool>();
-}
-
-template <size_t N>
-void read_value(const json& value, std::array<int64_t, N>& out, const Field& field) {
-  if (!value.is_array() || value.size() != N) {
-    throw mistake(field.where, field.key, value, concat("a list of ", N, " integers"));
-  }
-  for (size_t i = 0; i < N; ++i) read_value(value[i], out[i], field);
-}
-
-void read_value(const json& value, std::vector<int64_t>& out, const Field& field) {
-  if (!value.is_array() || value.size() > kMostAxes) {
-    throw mistake(field.where, field.key, value, concat("a list of at most ", kMostAxes, " integers"));
-  }
-  out.assign(value.size(), 0);
-  for (size_t i = 0; i < out.size(); ++i) read_value(value[i], out[i], field);
-}
-
-void read_value(const json& value, std::vector<double>& out, const Field& field) {
-  if (!value.is_array()) throw mistake(field.where, field.key, value, "a list of numbers");
-  out.assign(value.size(), 0);
-  for (size_t i = 0; i < out.size(); ++i) read_value(value[i], out[i], field);
-}
-
-struct AttributeCodec {
-  std::string name;  // as in OpDefinition::attributes
-  void (*read)(const json& value, Attributes& attributes, const Field& field);
-  // Null where the value is the default.
-  json (*write)(const Attributes& attributes);
-};
-
-template <auto Member>
-AttributeCodec codec(const char* name) {
-  return {name,
-          [](const json& value, Attributes& attributes, const Field& field) {
-            read_value(value, attributes.*Member, field);
-          },
-          [](const Attributes& attributes) {
-            return attributes.*Member == Attributes().*Member ? json() : json(attributes.*Member);
-          }};
-}
-
-const std::vector<AttributeCodec>& codecs() {
-  using A = Attributes;
-  static const std::vector<AttributeCodec> all = {
-      codec<&A::channels>("channels"),
-      codec<&A::bias>("bias"),
-      codec<&A::kernel>("kernel"),
-      codec<&A::stride>("stride"),
-      codec<&A::padding>("padding"),
-      codec<&A::dilation>("dilation"),
-      codec<&A::output_padding>("output_padding"),
-      codec<&A::groups>("groups"),
-      codec<&A::ceil>("ceil"),
-      codec<&A::count_padding>("count_padding"),
-      codec<&A::epsilon>("epsilon"),
-      codec<&A::momentum>("momentum"),
-      codec<&A::dimensions>("dimensions"),
-      codec<&A::slope>("slope"),
-      codec<&A::approximate>("approximate"),
-      codec<&A::probability>("probability"),
-      codec<&A::output>("output"),
-      codec<&A::bilinear>("bilinear"),
-      codec<&A::align_corners>("align_corners"),
-      codec<&A::axis>("axis"),
-      codec<&A::axes>("axes"),
-      codec<&A::keep>("keep"),
-      codec<&A::begin>("begin"),
-      codec<&A::end>("end"),
-      codec<&A::step>("step"),
-      codec<&A::shape>("shape"),
-      codec<&A::factor>("factor"),
-      codec<&A::shift>("shift"),
-      codec<&A::factors>("factors"),
-      codec<&A::shifts>("shifts"),
-      codec<&A::transpose>("transpose"),
-      codec<&A::channel_padding>("channel_padding"),
-  };
-  return all;
-}
-
-const AttributeCodec& codec_of(const std::string& name) {
-  const auto found = std::find_if(codecs().begin(), codecs().end(),
-                                  [&](const AttributeCodec& codec) { return codec.name == name; });
-  TORCH_INTERNAL_ASSERT(found != codecs().end(), "no codec for the attribute ", name);
-  return *found;
 }
 
 // ---- shapes
@@ -368,7 +233,7 @@ class Reader {
     Attributes attributes;
     for (const std::string& attribute : definition->attributes) {
       const auto found = object.find(attribute);
-      if (found != object.end()) codec_of(attribute).read(*found, attributes, {attribute, where});
+      if (found != object.end()) attribute_codec(attribute).read(*found, attributes, {attribute, where});
     }
     const std::string shape_key = "shape";
     elements_of(attributes.shape, 1, kMostRowElements, {shape_key, where});
@@ -545,7 +410,7 @@ nlohmann::json write_graph(const Graph& graph, const GraphHeader& header) {
       entry["parameters"].push_back(graph.parameters.at(static_cast<size_t>(parameter)).name);
     }
     for (const std::string& attribute : definition.attributes) {
-      json value = codec_of(attribute).write(op.attributes);
+      json value = attribute_codec(attribute).write(op.attributes);
       if (!value.is_null()) entry[attribute] = std::move(value);
     }
     file["ops"].push_back(std::move(entry));
@@ -555,12 +420,6 @@ nlohmann::json write_graph(const Graph& graph, const GraphHeader& header) {
         {{"name", place.name}, {"kind", place.kind}, {"value", value_name(place.value)}});
   }
   return file;
-}
-
-std::vector<std::string> attribute_names() {
-  std::vector<std::string> names;
-  for (const AttributeCodec& codec : codecs()) names.push_back(codec.name);
-  return names;
 }
 
 }  // namespace assay

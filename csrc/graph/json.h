@@ -64,7 +64,4 @@ Graph parse_graph(std::string_view text, GraphHeader* header = nullptr);
 // Attributes with default values are left out. A header without a name is called "net".
 nlohmann::json write_graph(const Graph& graph, const GraphHeader& header = {});
 
-// The names of attributes that files can say: all that the table of ops names.
-std::vector<std::string> attribute_names();
-
 }  // namespace assay

@@ -15,6 +15,7 @@
 #include <tuple>
 
 #include "api/error.h"
+#include "graph/json_attributes.h"
 #include "graph/net.h"
 #include "graph/ops.h"
 #include "test/fill.h"
@@ -178,11 +179,24 @@ TEST(Json, KeepsEveryAttribute) {
 }
 
 TEST(Json, KnowsEveryAttributeOfTheTable) {
-  const auto known = attribute_names();
+  const auto& known = attribute_codecs();
   for (const OpDefinition& definition : op_definitions()) {
     for (const std::string& attribute : definition.attributes) {
-      EXPECT_NE(std::find(known.begin(), known.end(), attribute), known.end())
+      EXPECT_TRUE(std::any_of(known.begin(), known.end(),
+                              [&](const AttributeCodec& codec) { return codec.name == attribute; }))
           << definition.name << "." << attribute;
+    }
+  }
+}
+
+TEST(Json, EveryOpStandsInTheManual) {
+  std::ifstream in(ASSAY_SOURCE_DIR "/docs/own-models.md");
+  std::ostringstream manual;
+  manual << in.rdbuf();
+  for (const OpDefinition& definition : op_definitions()) {
+    EXPECT_NE(manual.str().find(concat('`', definition.name, '`')), std::string::npos) << definition.name;
+    for (const std::string& attribute : definition.attributes) {
+      EXPECT_NE(manual.str().find(concat('`', attribute, '`')), std::string::npos) << attribute;
     }
   }
 }
