@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -236,7 +237,7 @@ func (st *stage) search(u Unit, rec record.Record, slot int, scorer trace.Scorer
 	if err == nil && st.exact != nil {
 		err = st.again(u, &result, slot, rec.Target)
 	}
-	rec.Cost = record.Cost{Seconds: st.board.rows.end(slot), Evaluations: result.Evaluations, Forwards: result.Forwards, StartForwards: result.StartForwards}
+	rec.Cost = record.Cost{Seconds: st.board.rows.end(slot), Evaluations: result.Evaluations, Forwards: result.Forwards, StartForwards: result.StartForwards, Discarded: result.Discarded}
 	var device *deviceError
 	switch {
 	case st.ctx.Err() != nil:
@@ -286,10 +287,16 @@ func traceRecord(u Unit, features int, r trace.Result) *record.Trace {
 	t.Sums.Prob.Le, t.Sums.Prob.Mo = r.Curves.Prob.Sums()
 	t.Sums.Logit.Le, t.Sums.Logit.Mo = r.Curves.Logit.Sums()
 	for _, p := range r.History {
-		t.History = append(t.History, record.HistoryPoint{Iteration: p.Iteration, Accepted: p.Accepted, Current: p.Current, Best: p.Best})
+		t.History = append(t.History, record.HistoryPoint{Iteration: p.Iteration, Accepted: p.Accepted, Evaluations: p.Evaluations, Current: p.Current, Best: p.Best})
 	}
 	if len(r.History) > 0 {
 		t.Last = &r.Last
+	}
+	if len(r.Restarts) > 1 {
+		t.Restarts = r.Restarts
+	}
+	if !math.IsNaN(r.Relaxed) {
+		t.Relaxed = &r.Relaxed
 	}
 	return t
 }

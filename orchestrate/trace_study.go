@@ -125,7 +125,9 @@ func fillSchedule(solver trace.Solver, p, out Params) error {
 	}
 	out["schedule"] = schedule.ID
 	out["start"] = orElse(p.Text("start"), schedule.Start)
-	out["neighbourhood"] = orElse(p.Text("neighbourhood"), trace.Neighbourhoods()[0].ID)
+	if solver.Neighbourhoods {
+		out["neighbourhood"] = orElse(p.Text("neighbourhood"), trace.Neighbourhoods()[0].ID)
+	}
 	values := schedule.Prob
 	if p.Text("scoreOn") == "logit" {
 		values = schedule.Logit
@@ -143,9 +145,13 @@ func fillSchedule(solver trace.Solver, p, out Params) error {
 			}
 			continue
 		}
-		if v, ok := p[d.Name]; ok {
+		v, ok := p[d.Name]
+		switch {
+		case ok:
 			out[d.Name] = v
-		} else {
+		case d.Integer:
+			out[d.Name] = int(valueOr(values, d))
+		default:
 			out[d.Name] = valueOr(values, d)
 		}
 	}

@@ -3,8 +3,7 @@ package trace
 import (
 	"context"
 	"math"
-	"slices"
-	"time"
+	"math/bits"
 
 	"github.com/assay-xai/assay/internal/rng"
 )
@@ -17,7 +16,7 @@ func annealing() Solver {
 		Parameters: []Parameter{
 			{Name: "t0", Default: .1, Minimum: 1e-12, Maximum: 1e12, Summary: "first temperature, in units of the objective"},
 			{Name: "eta", Default: .999, Minimum: 1e-6, Maximum: 1, Summary: "factor of the temperature after every iteration"},
-			{Name: "iterations", Default: 5000, Minimum: 1, Maximum: 1e9, Integer: true, Summary: "iterations where the budget gives none"},
+			iterationsParameter(), restartsParameter(),
 		},
 		Schedules: []Schedule{
 			{ID: "paper", Summary: "random start, T0 .1 (prob) or 2 (logit), eta .999, 5000 iterations", Start: "random",
@@ -25,149 +24,198 @@ func annealing() Solver {
 			{ID: "repository", Summary: "greedy start, T0 .05, eta .998, 2000 iterations", Start: "greedy-le",
 				Prob: map[string]float64{"t0": .05, "eta": .998, "iterations": 2000}, Logit: map[string]float64{"t0": .05, "eta": .998, "iterations": 2000}},
 		},
-		Objectives: []string{"le-mo", "le", "mo"}, Version: 1,
-		run: anneal,
+		Objectives: []string{"le-mo", "le", "mo"}, Neighbourhoods: true, Version: 2,
+		run: func(ctx context.Context, s *search) error {
+			return s.restart(ctx, s.climb(s.params["t0"], s.params["eta"]))
+		},
 	}
 }
 
-// position is a trajectory with the fixed-point scores of its states.
-type position struct {
-	g         *game
-	objective Objective
-	logit     bool
-	order     []int
-	// le[m] = F(first m of order), mo[m] = F(all but the first m): the MoRF
-	// point k = t-m. Those that the objective does not look at stay 0.
-	le, mo []int64
-	value  int64
+// hillClimbing is appendix E's: annealing at temperature 0. A neighbour as good
+// is taken too, so that plateaus (probabilities that are 1 to the last bit) are
+// crossed.
+func hillClimbing() Solver {
+	return Solver{
+		ID: "hill-climbing", Summary: "take every neighbour that is not worse (appendix E)",
+		Parameters: []Parameter{iterationsParameter(), restartsParameter()},
+		Schedules:  []Schedule{{ID: "paper", Summary: "random start, 5000 iterations", Start: "random"}},
+		Objectives: []string{"le-mo", "le", "mo"}, Neighbourhoods: true, Version: 1,
+		run: func(ctx context.Context, s *search) error { return s.restart(ctx, s.climb(0, 1)) },
+	}
 }
 
-// gain is the objective's part of the states of prefix length m.
-func (p *position) gain(le, mo int64) int64 { return p.objective.Le*le + p.objective.Mo*mo }
-
-// prefixScores returns le and mo of the prefixes lo..hi of order.
-func (p *position) prefixScores(ctx context.Context, order []int, lo, hi int) (le, mo []int64, err error) {
-	n := hi - lo + 1
-	sets := prefixes(order, lo, hi)
-	complements := make([]Set, n)
-	for i, s := range sets {
-		complements[i] = s.Complement(p.g.t)
-	}
-	le, mo = make([]int64, n), make([]int64, n)
-	var wanted []Set
-	if p.objective.Le != 0 {
-		wanted = append(wanted, sets...)
-	}
-	if p.objective.Mo != 0 {
-		wanted = append(wanted, complements...)
-	}
-	scores, err := p.g.scores(ctx, wanted)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, out := range []struct {
-		weight int64
-		to     []int64
-	}{{p.objective.Le, le}, {p.objective.Mo, mo}} {
-		if out.weight == 0 {
-			continue
-		}
-		for i := range out.to {
-			if out.to[i], err = fix(scores[i], p.logit, p.g.t); err != nil {
-				return nil, nil, err
-			}
-		}
-		scores = scores[n:]
-	}
-	return le, mo, nil
+func iterationsParameter() Parameter {
+	return Parameter{Name: "iterations", Default: 5000, Minimum: 1, Maximum: 1e9, Integer: true, Summary: "iterations where the budget gives none"}
 }
 
-// reset plays order from scratch.
-func (p *position) reset(ctx context.Context, order []int) error {
-	le, mo, err := p.prefixScores(ctx, order, 0, len(order))
-	if err != nil {
-		return err
-	}
-	p.order, p.le, p.mo, p.value = slices.Clone(order), le, mo, 0
-	for m := range le {
-		p.value += p.gain(le[m], mo[m])
-	}
-	return nil
+func restartsParameter() Parameter {
+	return Parameter{Name: "restarts", Default: 1, Minimum: 1, Maximum: 1e6, Integer: true,
+		Summary: "searches from different random numbers, of which the best counts; iterations are of each, budgets of evaluations and time of all"}
 }
 
 // accepts is the one comparator of annealing: a change of d (fixed point) at
 // temperature T is accepted iff d >= T ln u, that is always for d >= 0 and with
-// probability exp(d/T) else; u is uniform in [0,1) and ln 0 = -Inf.
+// probability exp(d/T) else; u is uniform in [0,1) and ln 0 = -Inf. At T = 0 only
+// d >= 0 is.
 func accepts(d int64, temperature, u float64) bool {
-	return d >= 0 || toFloat(d) >= temperature*math.Log(u)
+	return d >= 0 || temperature > 0 && toFloat(d) >= temperature*math.Log(u)
 }
 
-// sparse says whether iteration i of n is in the history whatever happens.
-func sparse(i, n int) bool { return n <= 0 || i == n || i%max(1, n/100) == 0 }
+// climber walks from neighbour to neighbour at a falling temperature.
+type climber struct {
+	now              *position
+	neighbourhood    Neighbourhood
+	temperature, eta float64
+	swap, uniform    rng.Stream
+}
 
-func anneal(ctx context.Context, s *search) error {
+// climb returns what begins a walk of a climber.
+func (s *search) climb(t0, eta float64) func(now *position) (walker, error) {
+	return func(now *position) (walker, error) {
+		neighbourhood, err := neighbourhoodByID(s.o.Neighbourhood)
+		if err != nil {
+			return nil, err
+		}
+		return &climber{now: now, neighbourhood: neighbourhood, temperature: t0, eta: eta,
+			swap: s.stream("trace/propose"), uniform: s.stream("trace/accept")}, nil
+	}
+}
+
+func (c *climber) propose(t *trial, before *trial) {
+	t.temperature = c.temperature
+	if before != nil {
+		t.temperature = before.temperature * c.eta
+	}
+	t.from = c.now
+	t.lo, t.hi = c.neighbourhood.propose(c.swap, uint64(t.iteration), c.now.order, t.order)
+	t.uniform = c.uniform.Float64(uint64(t.iteration), 0)
+}
+
+func (c *climber) accepts(t *trial, d int64) bool { return accepts(d, t.temperature, t.uniform) }
+
+func (c *climber) decided(t *trial, accepted bool, d int64) {
+	if accepted {
+		c.now.take(t, d)
+	}
+	c.temperature = t.temperature * c.eta
+}
+
+// take makes an accepted trial the position that it was compared with.
+func (p *position) take(t *trial, d int64) {
+	copy(p.order, t.order)
+	copy(p.keys[t.lo+1:], t.keys)
+	copy(p.le[t.lo+1:], t.le)
+	copy(p.mo[t.lo+1:], t.mo)
+	p.value += d
+}
+
+// stream returns the random numbers of a purpose, the search's own.
+func (s *search) stream(purpose string) rng.Stream {
+	return rng.New(s.o.Seed, purpose, s.p.ImageID)
+}
+
+// sparse says whether iteration i of n is in the history whatever happens: every
+// hundredth part, or, where a budget of another kind ends the search, some 64
+// for every doubling.
+func sparse(i, n int) bool {
+	if n <= 0 {
+		return i%max(1, 1<<bits.Len(uint(i))>>7) == 0
+	}
+	return i == n || i%max(1, n/100) == 0
+}
+
+// restart walks from as many starts as the parameters ask for, and keeps the
+// best trajectory of all.
+func (s *search) restart(ctx context.Context, begin func(now *position) (walker, error)) error {
 	start, err := startByID(s.o.Start)
 	if err != nil {
 		return err
 	}
-	neighbourhood, err := neighbourhoodByID(s.o.Neighbourhood)
-	if err != nil {
-		return err
-	}
-	order, err := start.order(ctx, s)
-	if err != nil {
-		return err
-	}
-	now := position{g: s.g, objective: s.objective, logit: s.logit}
-	if err := now.reset(ctx, order); err != nil {
-		return err
-	}
-	s.result.StartForwards = s.g.forwards
-	best, bestValue := slices.Clone(now.order), now.value
-	s.result.History = append(s.result.History, Point{0, false, toFloat(now.value), toFloat(bestValue)})
-
-	iterations := s.o.Budget.Iterations
-	unlimited := iterations == 0
-	if unlimited && s.o.Budget.Evaluations == 0 && s.o.Budget.Time == 0 {
-		iterations, unlimited = int(s.params["iterations"]), false
-	}
-	temperature, eta := s.params["t0"], s.params["eta"]
-	swap, uniform := rng.New(s.o.Seed, "trace/propose", s.p.ImageID), rng.New(s.o.Seed, "trace/accept", s.p.ImageID)
-	candidate := make([]int, s.p.T)
-	for k := 1; unlimited || k <= iterations; k++ {
-		if s.o.Budget.Evaluations > 0 && s.g.evaluations >= s.o.Budget.Evaluations ||
-			s.o.Budget.Time > 0 && time.Since(s.started) >= s.o.Budget.Time {
+	var best *position
+	offset := 0
+	for r := range int(max(1, s.params["restarts"])) {
+		if r > 0 && s.exhausted() {
 			break
 		}
-		lo, hi := neighbourhood.propose(swap, uint64(k), now.order, candidate)
-		u := uniform.Float64(uint64(k), 0)
-		le, mo, err := now.prefixScores(ctx, candidate, lo+1, hi)
+		s.restarts = r
+		order, err := start.order(ctx, s)
 		if err != nil {
 			return err
 		}
-		d := int64(0)
-		for i := range le {
-			d += now.gain(le[i]-now.le[lo+1+i], mo[i]-now.mo[lo+1+i])
+		now, err := s.play(ctx, order)
+		if err != nil {
+			return err
 		}
-		accepted := accepts(d, temperature, u)
-		if accepted {
-			copy(now.order, candidate)
-			copy(now.le[lo+1:], le)
-			copy(now.mo[lo+1:], mo)
-			now.value += d
-			s.result.Accepted++
+		if r == 0 {
+			s.result.StartForwards = s.g.forwards
+			best = newPosition(s.p.T)
+			best.copyFrom(now)
+			s.seen(now, 0, s.p.T)
+			s.mark(0, false, now.value, best.value)
+		} else {
+			s.seen(now, 0, s.p.T)
+			if now.value > best.value {
+				best.copyFrom(now)
+			}
 		}
-		s.result.Iterations = k
-		improved := now.value > bestValue
-		if improved {
-			copy(best, now.order)
-			bestValue = now.value
+		w, err := begin(now)
+		if err != nil {
+			return err
 		}
-		if improved || sparse(k, iterations) {
-			s.result.History = append(s.result.History, Point{k, accepted, toFloat(now.value), toFloat(bestValue)})
+		own := now.value
+		iterations := s.iterations()
+		wk := s.newWalk(w, offset, iterations)
+		err = wk.run(ctx, func(t *trial, accepted bool) {
+			if accepted {
+				s.result.Accepted++
+				s.seen(now, t.lo+1, t.hi)
+			}
+			own = max(own, now.value)
+			improved := now.value > best.value
+			if improved {
+				best.copyFrom(now)
+			}
+			if improved || sparse(t.iteration-offset, iterations) {
+				s.mark(t.iteration, accepted, now.value, best.value)
+			}
+		})
+		if err != nil {
+			return err
 		}
-		temperature *= eta
+		offset += wk.done
+		s.result.Iterations = offset
+		s.result.Restarts = append(s.result.Restarts, toFloat(own))
+		s.result.Last = toFloat(now.value)
 	}
-	s.result.Trajectory, s.result.Value, s.result.Last = best, toFloat(bestValue), toFloat(now.value)
+	s.result.Trajectory, s.result.Value = best.order, toFloat(best.value)
 	return nil
+}
+
+// iterations of one walk; 0 where budgets of another kind end it.
+func (s *search) iterations() int {
+	if n := s.o.Budget.Iterations; n > 0 {
+		return n
+	}
+	if s.o.Budget.Evaluations > 0 || s.o.Budget.Time > 0 {
+		return 0
+	}
+	return int(s.params["iterations"])
+}
+
+// mark adds a point to the history.
+func (s *search) mark(iteration int, accepted bool, current, best int64) {
+	s.result.History = append(s.result.History, Point{iteration, accepted, s.g.evaluations, toFloat(current), toFloat(best)})
+}
+
+// seen keeps the best set of every size among those that the search stood on.
+func (s *search) seen(p *position, from, to int) {
+	if s.sizes == nil {
+		s.sizes = make([]int64, s.p.T+1)
+		for m := range s.sizes {
+			s.sizes[m] = math.MinInt64
+		}
+	}
+	for m := max(0, from); m <= to; m++ {
+		s.sizes[m] = max(s.sizes[m], s.objective.gain(p.le[m], p.mo[m]))
+	}
 }

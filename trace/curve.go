@@ -34,40 +34,32 @@ func (c Curve) Insertion() Curve {
 	return out
 }
 
-// prefixes returns the sets of the first m features of tau, m = lo..hi.
-func prefixes(tau []int, lo, hi int) []Set {
-	s := NewSet(len(tau))
-	for _, f := range tau[:lo] {
-		s.Add(f)
-	}
-	out := []Set{s.Clone()}
-	for m := lo; m < hi; m++ {
-		s.Add(tau[m])
-		out = append(out, s.Clone())
-	}
-	return out
-}
-
+// curves scores all states of a trajectory, on top of what was asked for.
 func (g *game) curves(ctx context.Context, tau []int) (Curves, error) {
 	t := g.t
-	sets := prefixes(tau, 0, t)
-	for m := t; m >= 0; m-- {
-		sets = append(sets, sets[m].Complement(t))
-	}
-	scores, err := g.scores(ctx, sets)
-	if err != nil {
-		return Curves{}, err
-	}
-	var out Curves
-	for k := 0; k <= t; k++ {
-		le, mo := scores[k], scores[t+1+k]
-		out.Prob.Le = append(out.Prob.Le, le.Prob)
-		out.Prob.Mo = append(out.Prob.Mo, mo.Prob)
-		out.Logit.Le = append(out.Logit.Le, le.Logit)
-		out.Logit.Mo = append(out.Logit.Mo, mo.Logit)
+	out := Curves{newCurve(t), newCurve(t)}
+	keys := make([]stateKey, t+1)
+	g.prefixKeys(tau, 0, t, keys)
+	for from := 0; from <= t; from += playChunk {
+		to := min(from+playChunk, t+1)
+		le, err := g.ofPrefixes(ctx, tau, keys, from, to, false, false)
+		if err != nil {
+			return Curves{}, err
+		}
+		mo, err := g.ofPrefixes(ctx, tau, keys, from, to, true, false)
+		if err != nil {
+			return Curves{}, err
+		}
+		for i := range le {
+			m := from + i
+			out.Prob.Le[m], out.Logit.Le[m] = le[i].Prob, le[i].Logit
+			out.Prob.Mo[t-m], out.Logit.Mo[t-m] = mo[i].Prob, mo[i].Logit
+		}
 	}
 	return out, nil
 }
+
+func newCurve(t int) Curve { return Curve{Le: make([]float64, t+1), Mo: make([]float64, t+1)} }
 
 // Evaluate plays the deletion test of a given trajectory: 2(t+1) states, less
 // those that both curves share.
@@ -75,7 +67,7 @@ func Evaluate(ctx context.Context, p Problem, tau []int) (Curves, error) {
 	if err := CheckTrajectory(tau, p.T); err != nil {
 		return Curves{}, err
 	}
-	return newGame(p, Objective{}, false).curves(ctx, tau)
+	return newGame(p, false).curves(ctx, tau)
 }
 
 // Heat returns the heat map of a trajectory: psi = (rank/t)^alpha for every

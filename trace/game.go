@@ -2,108 +2,161 @@ package trace
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
+
+	"github.com/assay-xai/assay/internal/rng"
 )
 
 // game is the deletion game of one image for one search: it scores states,
 // remembers them, and counts.
 type game struct {
-	t         int
-	objective Objective
-	logit     bool
-	scorer    Scorer
-	memo      map[string]Score
-	small     map[uint64]Score // for t <= 64
-	limit     int              // entries of the memo; then it is emptied
+	t      int
+	logit  bool
+	scorer Scorer
+	forget bool // savings without the memo
+	// feature[f] is what f adds to the key of a set, whole the key of all features.
+	feature []stateKey
+	whole   stateKey
+	memo    map[stateKey]Score
+	asked   map[uint64]struct{}
 
-	evaluations int64 // nominal: states asked for that the memo did not have
+	evaluations int64 // nominal: different states that the plain loop asks for
 	forwards    int64 // states really scored
 }
 
-// memoLimit bounds the memory of one search's memo: about 64 MB at t <= 64.
-const memoLimit = 1 << 20
+// stateKey stands for a set of features: the set itself where t <= 64, else the
+// exclusive or of 128 random bits for every feature (Zobrist, "A new hashing
+// method with application for game playing", 1970). Two of the 10^7 states of a
+// long search share a key with a probability below 10^-24.
+type stateKey [2]uint64
 
-func newGame(p Problem, objective Objective, logit bool) *game {
-	g := &game{t: p.T, objective: objective, logit: logit, scorer: p.Scorer, limit: max(1024, memoLimit/Words(p.T))}
-	g.forget()
+func (k stateKey) xor(o stateKey) stateKey { return stateKey{k[0] ^ o[0], k[1] ^ o[1]} }
+
+const (
+	// memoLimit is the number of states that a search remembers at most: 64 MB.
+	// Then it begins anew, which costs forwards and no decision.
+	memoLimit = 1 << 20
+	// askedLimit is the number of states up to which nominal evaluations know
+	// those that were asked for before; then they begin anew.
+	askedLimit = 1 << 22
+)
+
+func newGame(p Problem, logit bool) *game {
+	g := &game{t: p.T, logit: logit, scorer: p.Scorer, memo: map[stateKey]Score{}, asked: map[uint64]struct{}{}}
+	g.feature = make([]stateKey, p.T)
+	stream := rng.New(0, "trace/state key", "")
+	for f := range g.feature {
+		if p.T <= 64 {
+			g.feature[f] = stateKey{1 << f, 0}
+		} else {
+			g.feature[f] = stateKey{stream.Uint64(uint64(f), 0), stream.Uint64(uint64(f), 1)}
+		}
+		g.whole = g.whole.xor(g.feature[f])
+	}
 	return g
 }
 
-func (g *game) forget() {
+func (g *game) key(s Set) stateKey {
 	if g.t <= 64 {
-		g.small = map[uint64]Score{}
-	} else {
-		g.memo = map[string]Score{}
+		return stateKey{s[0], 0}
 	}
+	var k stateKey
+	for f, bits := range g.feature {
+		if s.Has(f) {
+			k = k.xor(bits)
+		}
+	}
+	return k
 }
 
-func key(s Set) string {
-	b := make([]byte, 0, 8*len(s))
-	for _, w := range s {
-		b = binary.LittleEndian.AppendUint64(b, w)
+// ask counts a state that the plain loop scores here.
+func (g *game) ask(k stateKey) {
+	if _, before := g.asked[k[0]]; before {
+		return
 	}
-	return string(b)
+	if len(g.asked) >= askedLimit {
+		clear(g.asked)
+	}
+	g.asked[k[0]] = struct{}{}
+	g.evaluations++
 }
 
-func (g *game) known(s Set) (Score, bool) {
-	if g.small != nil {
-		v, ok := g.small[s[0]]
-		return v, ok
-	}
-	v, ok := g.memo[key(s)]
+func (g *game) known(k stateKey) (Score, bool) {
+	v, ok := g.memo[k]
 	return v, ok
 }
 
-func (g *game) remember(s Set, v Score) {
-	if g.small != nil {
-		g.small[s[0]] = v
-	} else {
-		g.memo[key(s)] = v
+// score asks the net for sets, whose keys are different, and remembers what it
+// says, NaN included.
+func (g *game) score(ctx context.Context, keys []stateKey, sets []Set) ([]Score, error) {
+	if len(sets) == 0 {
+		return nil, nil
 	}
+	scored, err := g.scorer.Scores(ctx, sets)
+	if err != nil {
+		return nil, err
+	}
+	if len(scored) != len(sets) {
+		return nil, fmt.Errorf("trace: %d scores for %d states", len(scored), len(sets))
+	}
+	g.forwards += int64(len(sets))
+	if g.forget {
+		return scored, nil
+	}
+	if len(g.memo) > memoLimit {
+		clear(g.memo)
+	}
+	for i, v := range scored {
+		g.memo[keys[i]] = v
+	}
+	return scored, nil
 }
 
 // scores returns the score of every set, asking the net once for each that is
-// not known.
+// not known, and counts them as asked for.
 func (g *game) scores(ctx context.Context, sets []Set) ([]Score, error) {
-	if len(g.small)+len(g.memo) > g.limit {
-		g.forget()
-	}
-	out := make([]Score, len(sets))
-	var missing []Set
-	var where []int
-	placeholder := map[string]bool{}
+	keys := make([]stateKey, len(sets))
 	for i, s := range sets {
-		if v, ok := g.known(s); ok {
+		keys[i] = g.key(s)
+		g.ask(keys[i])
+	}
+	return g.look(ctx, keys, func(i int) Set { return sets[i] })
+}
+
+// look returns the scores of the states of keys, where set(i) makes the set of
+// one that the net has to be asked for.
+func (g *game) look(ctx context.Context, keys []stateKey, set func(i int) Set) ([]Score, error) {
+	out := make([]Score, len(keys))
+	place := map[stateKey]int{} // in missing
+	var missing []stateKey
+	var sets []Set
+	var where []int
+	for i, k := range keys {
+		v, ok := g.known(k)
+		if ok {
+			if !finite(v) {
+				return nil, &NotFiniteError{Score: v, Deleted: set(i).Len(), T: g.t}
+			}
 			out[i] = v
 			continue
 		}
 		where = append(where, i)
-		if k := key(s); !placeholder[k] {
-			placeholder[k] = true
-			missing = append(missing, s)
+		if _, twice := place[k]; !twice {
+			place[k] = len(missing)
+			missing, sets = append(missing, k), append(sets, set(i))
 		}
 	}
-	if len(missing) == 0 {
-		return out, nil
-	}
-	g.evaluations += int64(len(missing))
-	scored, err := g.scorer.Scores(ctx, missing)
+	scored, err := g.score(ctx, missing, sets)
 	if err != nil {
 		return nil, err
 	}
-	g.forwards += int64(len(missing))
-	if len(scored) != len(missing) {
-		return nil, fmt.Errorf("trace: %d scores for %d states", len(scored), len(missing))
-	}
 	for i, v := range scored {
 		if !finite(v) {
-			return nil, &NotFiniteError{Score: v, Deleted: missing[i].Len(), T: g.t}
+			return nil, &NotFiniteError{Score: v, Deleted: sets[i].Len(), T: g.t}
 		}
-		g.remember(missing[i], v)
 	}
 	for _, i := range where {
-		out[i], _ = g.known(sets[i])
+		out[i] = scored[place[keys[i]]]
 	}
 	return out, nil
 }

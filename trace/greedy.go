@@ -24,12 +24,13 @@ func greedy() Solver {
 			if err != nil {
 				return err
 			}
-			game := position{g: s.g, objective: s.objective, logit: s.logit}
-			if err := game.reset(ctx, order); err != nil {
+			played, err := s.play(ctx, order)
+			if err != nil {
 				return err
 			}
+			s.seen(played, 0, s.p.T)
 			s.result.Trajectory = order
-			s.result.Value = toFloat(game.value)
+			s.result.Value = toFloat(played.value)
 			s.result.Last = s.result.Value
 			return nil
 		},

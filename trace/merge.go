@@ -58,6 +58,14 @@ type mergedScorer struct {
 	slot, target int
 }
 
+// Want shares a batch among the searches that are under way.
+func (s *mergedScorer) Want() int {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	live := max(1, s.m.live)
+	return (s.m.batch + live - 1) / live
+}
+
 func (s *mergedScorer) Scores(ctx context.Context, sets []Set) ([]Score, error) {
 	if len(sets) == 0 {
 		return nil, nil
@@ -118,26 +126,32 @@ func (m *Merger) Run(ctx context.Context) error {
 	}
 }
 
+func (m *Merger) rowsWaiting() int {
+	total := 0
+	for _, r := range m.waiting {
+		total += len(r.rows) - r.next
+	}
+	return total
+}
+
 type piece struct {
 	r        *request
 	from, to int
 }
 
-// next waits until every live search asks, then takes as many rows as fill
-// whole batches, in the order of arrival; all rows if they fill none. nil: stopped.
+// next waits until there are rows for a batch or every live search asks, then
+// takes as many rows as fill whole batches, in the order of arrival; all rows if
+// they fill none. nil: stopped.
 func (m *Merger) next() []piece {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for m.stopped == nil && (len(m.waiting) == 0 || len(m.waiting) < m.live) {
+	for m.stopped == nil && (len(m.waiting) == 0 || len(m.waiting) < m.live && m.rowsWaiting() < m.batch) {
 		m.changed.Wait()
 	}
 	if m.stopped != nil {
 		return nil
 	}
-	total := 0
-	for _, r := range m.waiting {
-		total += len(r.rows) - r.next
-	}
+	total := m.rowsWaiting()
 	take := total / m.batch * m.batch
 	if take == 0 || len(m.waiting) == 1 {
 		take = total

@@ -18,6 +18,9 @@ type Problem struct {
 	// ImageID keys the random numbers.
 	ImageID string
 	Scorer  Scorer
+	// Before is the time that an interrupted search of the same problem has
+	// used; it counts towards a budget of time.
+	Before time.Duration
 }
 
 // Options say how to search.
@@ -37,10 +40,13 @@ type Options struct {
 	// Schedule names a preset of parameters of the solver; "" is its first.
 	Schedule string
 	Budget   Budget
+	// Without leaves savings out, for comparisons: the result is the same.
+	Without Savings
 }
 
 // Budget ends a search: whichever limit is reached first. Zero: no limit of
-// that kind; all zero: the schedule's number of iterations.
+// that kind; all zero: the schedule's number of iterations. Budgets are looked
+// at between iterations.
 type Budget struct {
 	Iterations int
 	// Evaluations is nominal (see Result).
@@ -59,6 +65,12 @@ type Result struct {
 	Curves      Curves
 	// Accepted counts accepted proposals, Iterations all of them.
 	Accepted, Iterations int
+	// Restarts holds the best value of every restart of a search that has them.
+	Restarts []float64
+	// Relaxed is an estimate, no bound: the sum over sizes of the best set of that
+	// size that the search stood on, nested or not. At least Value; NaN where a
+	// solver stands on nothing.
+	Relaxed float64
 	// History has the start, every improvement of the best and every
 	// hundredth part of the iterations.
 	History []Point
@@ -66,13 +78,17 @@ type Result struct {
 	// only what changed and remembers what it scored. Forwards is states
 	// really scored, StartForwards its part before the first iteration.
 	Evaluations, Forwards, StartForwards int64
-	Warnings                             []string
+	// Discarded counts the forwards of speculation that came to nothing: of
+	// proposals that an earlier acceptance made pointless.
+	Discarded int64
+	Warnings  []string
 }
 
 // Point is the state of a search after an iteration; iteration 0 is the start.
 type Point struct {
 	Iteration     int
 	Accepted      bool
+	Evaluations   int64 // nominal, so far
 	Current, Best float64
 }
 
@@ -94,6 +110,8 @@ type Solver struct {
 	Schedules []Schedule
 	// Objectives that it can maximise.
 	Objectives []string
+	// Neighbourhoods says that it proposes neighbours by Options.Neighbourhood.
+	Neighbourhoods bool
 	// Version changes when the same options may give another result.
 	Version int
 	run     func(ctx context.Context, s *search) error
@@ -107,7 +125,7 @@ type Schedule struct {
 }
 
 // Solvers returns every solver.
-func Solvers() []Solver { return []Solver{annealing(), greedy()} }
+func Solvers() []Solver { return []Solver{annealing(), hillClimbing(), greedy()} }
 
 // SolverByID returns the solver of that name, or an error of usage.
 func SolverByID(id string) (Solver, error) {
@@ -131,6 +149,8 @@ type search struct {
 	g         *game
 	result    Result
 	started   time.Time
+	restarts  int     // before the present one
+	sizes     []int64 // the best gain seen at every size
 }
 
 // Check says what is wrong with options for t features, as an error of usage.
@@ -237,7 +257,8 @@ func Run(ctx context.Context, p Problem, o Options) (Result, error) {
 		return Result{}, err
 	}
 	s := &search{p: p, o: o, objective: objective, logit: o.ScoreOn == "logit", params: o.Params, started: time.Now()}
-	s.g = newGame(p, objective, s.logit)
+	s.g = newGame(p, s.logit)
+	s.g.forget = !s.saves(Memo)
 	if o.Budget.Time > 0 {
 		s.result.Warnings = append(s.result.Warnings, "a budget of time: another run may find another trajectory")
 	}
@@ -255,6 +276,17 @@ func Run(ctx context.Context, p Problem, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("scoring the trajectory of %s: %w", p.ImageID, err)
 	}
-	s.result.Forwards = s.g.forwards
+	s.result.Forwards, s.result.Relaxed = s.g.forwards, s.relaxed()
 	return s.result, nil
+}
+
+func (s *search) relaxed() float64 {
+	if s.sizes == nil {
+		return math.NaN()
+	}
+	sum := int64(0)
+	for _, v := range s.sizes {
+		sum += v
+	}
+	return toFloat(sum)
 }

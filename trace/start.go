@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/assay-xai/assay/internal/rng"
 	"github.com/assay-xai/assay/internal/usage"
 )
 
@@ -17,8 +16,8 @@ type Start struct {
 // Starts returns every start.
 func Starts() []Start {
 	return []Start{
-		{"random", "a uniform permutation, drawn once a seed and image", func(_ context.Context, s *search) ([]int, error) {
-			return rng.New(s.o.Seed, "trace/start", s.p.ImageID).Perm(0, s.p.T), nil
+		{"random", "a uniform permutation, drawn once a seed, image and restart", func(_ context.Context, s *search) ([]int, error) {
+			return s.stream("trace/start").Perm(uint64(s.restarts), s.p.T), nil
 		}},
 		{"greedy-le", "the trajectory of the greedy search for the LeRF sum", func(ctx context.Context, s *search) ([]int, error) {
 			return s.g.greedyOrder(ctx, "le")

@@ -31,3 +31,7 @@ type RowScorer interface {
 type Scorer interface {
 	Scores(ctx context.Context, sets []Set) ([]Score, error)
 }
+
+// Hinter is a Scorer that says how many states of one call cost no more than
+// one: rows that would be empty otherwise.
+type Hinter interface{ Want() int }

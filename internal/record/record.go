@@ -57,6 +57,11 @@ type Trace struct {
 	History  []HistoryPoint `json:"history,omitempty"`
 	// Last is the value of the last state of a search that returns its best.
 	Last *float64 `json:"last,omitempty"`
+	// Restarts holds the best value of each where there were several.
+	Restarts []float64 `json:"restarts,omitempty"`
+	// Relaxed is an estimate of what the best trajectory could reach, and no bound:
+	// the sum of the best set that was seen at each size.
+	Relaxed *float64 `json:"relaxed,omitempty"`
 }
 
 // TrainingEpoch is what an epoch of a training came to.
@@ -101,10 +106,12 @@ type Curves struct {
 
 // HistoryPoint is the state of a search after an iteration.
 type HistoryPoint struct {
-	Iteration int     `json:"iteration"`
-	Accepted  bool    `json:"accepted"`
-	Current   float64 `json:"current"`
-	Best      float64 `json:"best"`
+	Iteration int  `json:"iteration"`
+	Accepted  bool `json:"accepted"`
+	// Evaluations is nominal, as in Cost.
+	Evaluations int64   `json:"evaluations,omitempty"`
+	Current     float64 `json:"current"`
+	Best        float64 `json:"best"`
 }
 
 // Cost is what a unit took. It is outside every identity and comparison.
@@ -117,4 +124,6 @@ type Cost struct {
 	Forwards int64 `json:"forwards,omitempty"`
 	// StartForwards is the part of Forwards spent on the search's start.
 	StartForwards int64 `json:"startForwards,omitempty"`
+	// Discarded is the part of Forwards that was speculation and came to nothing.
+	Discarded int64 `json:"discarded,omitempty"`
 }
