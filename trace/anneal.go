@@ -3,7 +3,6 @@ package trace
 import (
 	"context"
 	"math"
-	"math/bits"
 
 	"github.com/assay-xai/assay/internal/rng"
 )
@@ -26,7 +25,7 @@ func annealing() Solver {
 		},
 		Objectives: []string{"le-mo", "le", "mo"}, Neighbourhoods: true, Version: 2,
 		run: func(ctx context.Context, s *search) error {
-			return s.restart(ctx, s.climb(s.params["t0"], s.params["eta"]))
+			return s.fromStarts(ctx, s.climb(s.params["t0"], s.params["eta"]))
 		},
 	}
 }
@@ -40,7 +39,7 @@ func hillClimbing() Solver {
 		Parameters: []Parameter{iterationsParameter(), restartsParameter()},
 		Schedules:  []Schedule{{ID: "paper", Summary: "random start, 5000 iterations", Start: "random"}},
 		Objectives: []string{"le-mo", "le", "mo"}, Neighbourhoods: true, Version: 1,
-		run: func(ctx context.Context, s *search) error { return s.restart(ctx, s.climb(0, 1)) },
+		run: func(ctx context.Context, s *search) error { return s.fromStarts(ctx, s.climb(0, 1)) },
 	}
 }
 
@@ -69,15 +68,16 @@ type climber struct {
 	swap, uniform    rng.Stream
 }
 
-// climb returns what begins a walk of a climber.
-func (s *search) climb(t0, eta float64) func(now *position) (walker, error) {
-	return func(now *position) (walker, error) {
+// climb returns what begins a climber's course.
+func (s *search) climb(t0, eta float64) beginner {
+	return func(_ context.Context, now *position, after told) (course, error) {
 		neighbourhood, err := neighbourhoodByID(s.o.Neighbourhood)
 		if err != nil {
 			return nil, err
 		}
-		return &climber{now: now, neighbourhood: neighbourhood, temperature: t0, eta: eta,
-			swap: s.stream("trace/propose"), uniform: s.stream("trace/accept")}, nil
+		c := &climber{now: now, neighbourhood: neighbourhood, temperature: t0, eta: eta,
+			swap: s.stream("trace/propose"), uniform: s.stream("trace/accept")}
+		return s.newWalk(c, after), nil
 	}
 }
 
@@ -107,115 +107,4 @@ func (p *position) take(t *trial, d int64) {
 	copy(p.le[t.lo+1:], t.le)
 	copy(p.mo[t.lo+1:], t.mo)
 	p.value += d
-}
-
-// stream returns the random numbers of a purpose, the search's own.
-func (s *search) stream(purpose string) rng.Stream {
-	return rng.New(s.o.Seed, purpose, s.p.ImageID)
-}
-
-// sparse says whether iteration i of n is in the history whatever happens: every
-// hundredth part, or, where a budget of another kind ends the search, some 64
-// for every doubling.
-func sparse(i, n int) bool {
-	if n <= 0 {
-		return i%max(1, 1<<bits.Len(uint(i))>>7) == 0
-	}
-	return i == n || i%max(1, n/100) == 0
-}
-
-// restart walks from as many starts as the parameters ask for, and keeps the
-// best trajectory of all.
-func (s *search) restart(ctx context.Context, begin func(now *position) (walker, error)) error {
-	start, err := startByID(s.o.Start)
-	if err != nil {
-		return err
-	}
-	var best *position
-	offset := 0
-	for r := range int(max(1, s.params["restarts"])) {
-		if r > 0 && s.exhausted() {
-			break
-		}
-		s.restarts = r
-		order, err := start.order(ctx, s)
-		if err != nil {
-			return err
-		}
-		now, err := s.play(ctx, order)
-		if err != nil {
-			return err
-		}
-		if r == 0 {
-			s.result.StartForwards = s.g.forwards
-			best = newPosition(s.p.T)
-			best.copyFrom(now)
-			s.seen(now, 0, s.p.T)
-			s.mark(0, false, now.value, best.value)
-		} else {
-			s.seen(now, 0, s.p.T)
-			if now.value > best.value {
-				best.copyFrom(now)
-			}
-		}
-		w, err := begin(now)
-		if err != nil {
-			return err
-		}
-		own := now.value
-		iterations := s.iterations()
-		wk := s.newWalk(w, offset, iterations)
-		err = wk.run(ctx, func(t *trial, accepted bool) {
-			if accepted {
-				s.result.Accepted++
-				s.seen(now, t.lo+1, t.hi)
-			}
-			own = max(own, now.value)
-			improved := now.value > best.value
-			if improved {
-				best.copyFrom(now)
-			}
-			if improved || sparse(t.iteration-offset, iterations) {
-				s.mark(t.iteration, accepted, now.value, best.value)
-			}
-		})
-		if err != nil {
-			return err
-		}
-		offset += wk.done
-		s.result.Iterations = offset
-		s.result.Restarts = append(s.result.Restarts, toFloat(own))
-		s.result.Last = toFloat(now.value)
-	}
-	s.result.Trajectory, s.result.Value = best.order, toFloat(best.value)
-	return nil
-}
-
-// iterations of one walk; 0 where budgets of another kind end it.
-func (s *search) iterations() int {
-	if n := s.o.Budget.Iterations; n > 0 {
-		return n
-	}
-	if s.o.Budget.Evaluations > 0 || s.o.Budget.Time > 0 {
-		return 0
-	}
-	return int(s.params["iterations"])
-}
-
-// mark adds a point to the history.
-func (s *search) mark(iteration int, accepted bool, current, best int64) {
-	s.result.History = append(s.result.History, Point{iteration, accepted, s.g.evaluations, toFloat(current), toFloat(best)})
-}
-
-// seen keeps the best set of every size among those that the search stood on.
-func (s *search) seen(p *position, from, to int) {
-	if s.sizes == nil {
-		s.sizes = make([]int64, s.p.T+1)
-		for m := range s.sizes {
-			s.sizes[m] = math.MinInt64
-		}
-	}
-	for m := max(0, from); m <= to; m++ {
-		s.sizes[m] = max(s.sizes[m], s.objective.gain(p.le[m], p.mo[m]))
-	}
 }

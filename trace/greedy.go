@@ -28,7 +28,7 @@ func greedy() Solver {
 			if err != nil {
 				return err
 			}
-			s.seen(played, 0, s.p.T)
+			s.offer(played, 0, s.p.T)
 			s.result.Trajectory = order
 			s.result.Value = toFloat(played.value)
 			s.result.Last = s.result.Value

@@ -125,7 +125,7 @@ type Schedule struct {
 }
 
 // Solvers returns every solver.
-func Solvers() []Solver { return []Solver{annealing(), hillClimbing(), greedy()} }
+func Solvers() []Solver { return []Solver{annealing(), hillClimbing(), tabu(), genetic(), greedy()} }
 
 // SolverByID returns the solver of that name, or an error of usage.
 func SolverByID(id string) (Solver, error) {
@@ -149,7 +149,8 @@ type search struct {
 	g         *game
 	result    Result
 	started   time.Time
-	restarts  int     // before the present one
+	restarts  int // before the present one
+	best      *position
 	sizes     []int64 // the best gain seen at every size
 }
 
@@ -278,15 +279,4 @@ func Run(ctx context.Context, p Problem, o Options) (Result, error) {
 	}
 	s.result.Forwards, s.result.Relaxed = s.g.forwards, s.relaxed()
 	return s.result, nil
-}
-
-func (s *search) relaxed() float64 {
-	if s.sizes == nil {
-		return math.NaN()
-	}
-	sum := int64(0)
-	for _, v := range s.sizes {
-		sum += v
-	}
-	return toFloat(sum)
 }

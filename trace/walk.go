@@ -67,7 +67,8 @@ const lookahead = 64
 // walk runs iterations of w until the budget ends.
 type walk struct {
 	*search
-	w walker
+	w     walker
+	after told
 	// offset is the number of iterations of earlier restarts.
 	offset, iterations int
 	window             []*trial // undecided, in order of iterations
@@ -80,8 +81,8 @@ type walk struct {
 	need                  []float64
 }
 
-func (s *search) newWalk(w walker, offset, iterations int) *walk {
-	wk := &walk{search: s, w: w, offset: offset, iterations: iterations}
+func (s *search) newWalk(w walker, after told) *walk {
+	wk := &walk{search: s, w: w, after: after}
 	// Until something is known: every second trial is rejected, and only after
 	// all its states.
 	wk.decisions, wk.rejections = 2, 1
@@ -98,8 +99,14 @@ func (s *search) exhausted() bool {
 		s.o.Budget.Time > 0 && time.Since(s.started)+s.p.Before >= s.o.Budget.Time
 }
 
-// run decides iterations until the budget ends. after sees every one.
-func (wk *walk) run(ctx context.Context, after func(t *trial, accepted bool)) error {
+func (wk *walk) run(ctx context.Context, offset, iterations int) (int, error) {
+	wk.offset, wk.iterations = offset, iterations
+	err := wk.all(ctx)
+	return wk.done, err
+}
+
+// all decides iterations until the budget ends.
+func (wk *walk) all(ctx context.Context) error {
 	for {
 		for len(wk.window) > 0 {
 			t := wk.window[0]
@@ -114,7 +121,7 @@ func (wk *walk) run(ctx context.Context, after func(t *trial, accepted bool)) er
 			}
 			accepted := !t.never && t.next == len(t.pending) && t.bad == nil && wk.w.accepts(t, t.sum)
 			wk.settle(t, accepted)
-			after(t, accepted)
+			wk.after(t.iteration, accepted, t.lo+1, t.hi)
 		}
 		if wk.iterations > 0 && wk.done >= wk.iterations || wk.exhausted() {
 			return nil
