@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -79,7 +80,11 @@ func (r *run) spread(ctx context.Context, v *views) error {
 func (r *run) onDevice(ctx context.Context, v *views, i int, backend Backend) error {
 	own := *r.Resolved
 	own.Backend = backend
-	session := &Session{Resolved: &own, views: v, batch: r.Resolved.Batch()}
+	session := &Session{Resolved: &own, views: v, batch: r.Resolved.Batch(),
+		searches: filepath.Join(r.job.Out, SearchesFolder), journalEvery: r.job.JournalEvery}
+	if session.journalEvery == 0 {
+		session.journalEvery = defaultJournalEvery
+	}
 	for {
 		units := r.todo(i)
 		if len(units) == 0 {

@@ -26,6 +26,9 @@ const (
 	// ImagesFolder holds views of images, ImagesIndex maps image ids to them.
 	ImagesFolder = "images"
 	ImagesIndex  = "images/index.json"
+	// SearchesFolder holds the scores of searches that are under way; it goes
+	// when the run is done.
+	SearchesFolder = "searches"
 )
 
 // writeFile puts a whole file in place, or nothing: temporary name, sync, rename.

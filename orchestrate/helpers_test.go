@@ -21,6 +21,10 @@ func TestMain(m *testing.M) {
 		child(dir)
 		return
 	}
+	if dir := os.Getenv(longChildVariable); dir != "" {
+		longChild(dir)
+		return
+	}
 	if dir := os.Getenv(trainChildVariable); dir != "" {
 		trainChild(dir)
 		return

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/assay-xai/assay/internal/record"
 	"github.com/assay-xai/assay/internal/usage"
@@ -28,6 +29,9 @@ type Job struct {
 	// Progress gets events, one at a time; nil: nobody does.
 	Progress func(Event)
 	Tuning   Tuning
+	// JournalEvery is how often scores of long searches are synced; 0: every
+	// three seconds.
+	JournalEvery time.Duration
 	// Env is written to OUT/env.json beside what the backend says.
 	Env map[string]any
 	// Inspect sees OUT once the summary stands, before a folder that is not
@@ -262,6 +266,9 @@ func (r *run) work(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	if err := os.RemoveAll(filepath.Join(r.job.Out, SearchesFolder)); err != nil {
+		return fmt.Errorf("removing what searches have scored: %w", err)
 	}
 	if r.event.Done != r.event.Total {
 		return fmt.Errorf("study %s ended with %d of %d units done", r.Study.ID, r.event.Done, r.event.Total)

@@ -3,8 +3,12 @@ package orchestrate
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"time"
 
 	"github.com/assay-xai/assay/dataset"
+	"github.com/assay-xai/assay/internal/journal"
+	"github.com/assay-xai/assay/trace"
 	"github.com/assay-xai/assay/weights"
 )
 
@@ -14,6 +18,20 @@ type Session struct {
 	views *views
 	// batch is the plan's, or less after memory ran out.
 	batch int
+	// searches is the folder of journals, which are synced as often as it says.
+	searches     string
+	journalEvery time.Duration
+}
+
+// defaultJournalEvery is how much of a long search a kill can cost.
+const defaultJournalEvery = 3 * time.Second
+
+// journal returns the journal of a unit's search: a scorer over scorer that
+// knows what an interrupted run has scored. Scores depend on the batch shape, so
+// those of another one are not taken.
+func (s *Session) journal(u Unit, features int, scorer trace.Scorer, device func() time.Duration) (*journal.Journal, error) {
+	name := fmt.Sprintf("%s at batch %d", u.ID, s.batch)
+	return journal.Open(filepath.Join(s.searches, u.ID+".states"), name, features, s.journalEvery, scorer, device)
 }
 
 // Batch is the number of rows of every forward from now on.

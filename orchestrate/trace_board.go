@@ -73,8 +73,9 @@ func (r *sharedRows) begin(slot int) {
 	r.seconds[slot] = 0
 }
 
-func (r *sharedRows) end(slot int) float64 {
+// worked is how long the device has worked for a slot since begin.
+func (r *sharedRows) worked(slot int) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.seconds[slot]
+	return time.Duration(r.seconds[slot] * float64(time.Second))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -231,13 +232,29 @@ func (st *stage) play(c *chunk, units int) error {
 }
 
 // search plays one unit and emits its record.
-func (st *stage) search(u Unit, rec record.Record, slot int, scorer trace.Scorer, done func()) error {
-	result, err := trace.Run(st.ctx, trace.Problem{T: st.spec.Features, ImageID: rec.Image, Scorer: scorer}, traceOptions(u))
+func (st *stage) search(u Unit, rec record.Record, slot int, scorer trace.Scorer, done func()) (err error) {
+	j, err := st.s.journal(u, st.spec.Features, scorer, func() time.Duration { return st.board.rows.worked(slot) })
+	if err != nil {
+		return err
+	}
+	ended := false
+	defer func() {
+		finish := j.Keep
+		if ended {
+			finish = j.Remove
+		}
+		if e := finish(); err == nil {
+			err = e
+		}
+	}()
+	problem := trace.Problem{T: st.spec.Features, ImageID: rec.Image, Scorer: j, Before: j.Before}
+	result, err := trace.Run(st.ctx, problem, traceOptions(u))
 	done()
 	if err == nil && st.exact != nil {
 		err = st.again(u, &result, slot, rec.Target)
 	}
-	rec.Cost = record.Cost{Seconds: st.board.rows.end(slot), Evaluations: result.Evaluations, Forwards: result.Forwards, StartForwards: result.StartForwards, Discarded: result.Discarded}
+	rec.Cost = record.Cost{Seconds: (j.Device + st.board.rows.worked(slot)).Seconds(), Evaluations: result.Evaluations,
+		Forwards: result.Forwards, StartForwards: result.StartForwards, Discarded: result.Discarded}
 	var device *deviceError
 	switch {
 	case st.ctx.Err() != nil:
@@ -245,11 +262,14 @@ func (st *stage) search(u Unit, rec record.Record, slot int, scorer trace.Scorer
 	case errors.As(err, &device):
 		return fmt.Errorf("scoring %s: %w", rec.Image, device.error)
 	case err != nil: // of this image alone, and for good
-		return st.emit(record.Failure(rec, err.Error()))
+		rec = record.Failure(rec, err.Error())
+	default:
+		rec.Trace = traceRecord(u, st.spec.Features, result)
+		rec.Warnings = result.Warnings
 	}
-	rec.Trace = traceRecord(u, st.spec.Features, result)
-	rec.Warnings = result.Warnings
-	return st.emit(rec)
+	err = st.emit(rec)
+	ended = err == nil
+	return err
 }
 
 // again scores a found trajectory in f32; values of the search stay in history.
