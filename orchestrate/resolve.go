@@ -1,9 +1,11 @@
 package orchestrate
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -419,23 +421,48 @@ func (r *resolver) hash(ctx context.Context, d *ResolvedData) (string, error) {
 	return d.Set.ContentHash(ctx)
 }
 
+// checkItems checks that nets, data and points go together. Points that mean
+// nothing for any of them are left out where others remain.
 func (r *resolver) checkItems() error {
+	var left error
+	fitting := make([]bool, len(r.Points))
 	for _, n := range r.Nets {
 		for i := range r.Plan.Data {
 			d := r.dataFor(n, i)
 			if err := fits(n, d); err != nil {
 				return err
 			}
-			for _, point := range r.Points {
+			for k, point := range r.Points {
 				if err := checkTarget(point.Text("target"), n, d); err != nil {
 					return err
 				}
-				if _, err := r.fit(n, d, point); err != nil {
+				_, err := r.fit(n, d, point)
+				var skip *inapplicable
+				switch {
+				case errors.As(err, &skip):
+					left = cmp.Or(left, err)
+				case err != nil:
 					return r.Plan.errorf("$.grid", "%w", err)
+				default:
+					fitting[k] = true
 				}
 			}
 		}
 	}
+	if left == nil {
+		return nil
+	}
+	var points []Params
+	for k, point := range r.Points {
+		if fitting[k] {
+			points = append(points, point)
+		}
+	}
+	if len(points) == 0 {
+		return r.Plan.errorf("$.grid", "%w", left)
+	}
+	r.Points = points
+	r.Warnings = append(r.Warnings, "left out of the grid: "+left.Error())
 	return nil
 }
 

@@ -27,7 +27,8 @@ type Study struct {
 	// one. It may be nil.
 	Check func(r *Resolved, params Params) (Params, error)
 	// Fit completes and checks a point of the grid for a net and data, as Check
-	// does for the point alone; it may be nil.
+	// does for the point alone; it may be nil. A point that means nothing there is
+	// left out there.
 	Fit func(r *Resolved, net *ResolvedNet, data *ResolvedData, params Params) (Params, error)
 	// Run runs units, which come in plan order, and emits their records as soon
 	// as they are known, in any order, from one goroutine or several. A unit

@@ -221,19 +221,31 @@ func (st *stage) play(c *chunk, units int) error {
 			}
 			b.rows.begin(slot)
 		}
-		scorer, done := st.board.merger.Image(slot, rec.Target)
+		b := st.boardOf(u)
+		scorer, done := b.merger.Image(slot, rec.Target)
 		st.group.Go(func() error {
 			defer func() { st.slots <- slot }()
 			defer done()
-			return st.search(u, rec, slot, scorer, done)
+			return st.search(u, rec, slot, b, scorer, done)
 		})
 	}
 	return nil
 }
 
-// search plays one unit and emits its record.
-func (st *stage) search(u Unit, rec record.Record, slot int, scorer trace.Scorer, done func()) (err error) {
-	j, err := st.s.journal(u, st.spec.Features, scorer, func() time.Duration { return st.board.rows.worked(slot) })
+// boardOf is where a unit's search plays. Solvers that look at every state prove
+// something of the scores, which would not hold of other scores: they play in f32
+// from the beginning.
+func (st *stage) boardOf(u Unit) *board {
+	solver, err := trace.SolverByID(u.Params.Text("solver"))
+	if err == nil && solver.MaxFeatures > 0 && st.exact != nil {
+		return st.exact
+	}
+	return st.board
+}
+
+// search plays one unit on a board and emits its record.
+func (st *stage) search(u Unit, rec record.Record, slot int, b *board, scorer trace.Scorer, done func()) (err error) {
+	j, err := st.s.journal(u, st.spec.Features, scorer, func() time.Duration { return b.rows.worked(slot) })
 	if err != nil {
 		return err
 	}
@@ -250,10 +262,10 @@ func (st *stage) search(u Unit, rec record.Record, slot int, scorer trace.Scorer
 	problem := trace.Problem{T: st.spec.Features, ImageID: rec.Image, Scorer: j, Before: j.Before}
 	result, err := trace.Run(st.ctx, problem, traceOptions(u))
 	done()
-	if err == nil && st.exact != nil {
+	if err == nil && st.exact != nil && b != st.exact {
 		err = st.again(u, &result, slot, rec.Target)
 	}
-	rec.Cost = record.Cost{Seconds: (j.Device + st.board.rows.worked(slot)).Seconds(), Evaluations: result.Evaluations,
+	rec.Cost = record.Cost{Seconds: (j.Device + b.rows.worked(slot)).Seconds(), Evaluations: result.Evaluations,
 		Forwards: result.Forwards, StartForwards: result.StartForwards, Discarded: result.Discarded}
 	var device *deviceError
 	switch {
@@ -299,6 +311,7 @@ func traceRecord(u Unit, features int, r trace.Result) *record.Trace {
 	t := &record.Trace{
 		Objective: u.Params.Text("objective"), ScoreOn: u.Params.Text("scoreOn"), Solver: u.Params.Text("solver"),
 		Value: r.Value, Features: features, EdgePatches: u.Params.Int("edge"), Trajectory: r.Trajectory, Accepted: r.Accepted,
+		Bound: r.Bounds != nil,
 		Curves: record.Curves{
 			Prob:  record.Curve{Le: r.Curves.Prob.Le, Mo: r.Curves.Prob.Mo},
 			Logit: record.Curve{Le: r.Curves.Logit.Le, Mo: r.Curves.Logit.Mo},

@@ -101,10 +101,8 @@ func checkTrace(r *Resolved, p Params) (Params, error) {
 	for _, k := range []string{"target", "edge", "reference", "objective", "scoreOn", "solver"} {
 		out[k] = p[k]
 	}
-	if len(solver.Schedules) > 0 {
-		if err := fillSchedule(solver, p, out); err != nil {
-			return nil, err
-		}
+	if err := fillSearch(solver, p, out); err != nil {
+		return nil, err
 	}
 	// Any number of features does: the options do not depend on it.
 	if err := traceOptions(Unit{Params: out}).Check(4); err != nil {
@@ -113,18 +111,20 @@ func checkTrace(r *Resolved, p Params) (Params, error) {
 	return out, nil
 }
 
-func fillSchedule(solver trace.Solver, p, out Params) error {
-	schedule := solver.Schedules[0]
-	if want := p.Text("schedule"); want != "" {
-		i := slices.IndexFunc(solver.Schedules, func(s trace.Schedule) bool { return s.ID == want })
-		if i < 0 {
-			return usage.Errorf("schedule %q of solver %s: %s", want, solver.ID,
-				DidYouMean(want, ids(solver.Schedules, func(s trace.Schedule) string { return s.ID })))
+// fillSearch writes a solver's own parameters: those that p has and the
+// defaults of the others.
+func fillSearch(solver trace.Solver, p, out Params) error {
+	schedule := trace.Schedule{Start: solver.Start}
+	if len(solver.Schedules) > 0 {
+		var err error
+		if schedule, err = scheduleOf(solver, p.Text("schedule")); err != nil {
+			return err
 		}
-		schedule = solver.Schedules[i]
+		out["schedule"] = schedule.ID
 	}
-	out["schedule"] = schedule.ID
-	out["start"] = orElse(p.Text("start"), schedule.Start)
+	if schedule.Start != "" {
+		out["start"] = orElse(p.Text("start"), schedule.Start)
+	}
 	if solver.Neighbourhoods {
 		out["neighbourhood"] = orElse(p.Text("neighbourhood"), trace.Neighbourhoods()[0].ID)
 	}
@@ -133,9 +133,11 @@ func fillSchedule(solver trace.Solver, p, out Params) error {
 		values = schedule.Logit
 	}
 	budget := false
-	for _, k := range []string{"iterations", "evaluations", "time"} {
-		if v, ok := p[k]; ok {
-			out[k], budget = v, true
+	if slices.ContainsFunc(solver.Parameters, func(d trace.Parameter) bool { return d.Name == "iterations" }) {
+		for _, k := range []string{"iterations", "evaluations", "time"} {
+			if v, ok := p[k]; ok {
+				out[k], budget = v, true
+			}
 		}
 	}
 	for _, d := range solver.Parameters {
@@ -156,6 +158,24 @@ func fillSchedule(solver trace.Solver, p, out Params) error {
 		}
 	}
 	return nil
+}
+
+// scheduleOf finds a schedule of a solver, "" the first. One that only other
+// solvers have means nothing here.
+func scheduleOf(solver trace.Solver, want string) (trace.Schedule, error) {
+	if want == "" {
+		return solver.Schedules[0], nil
+	}
+	named := func(s trace.Schedule) bool { return s.ID == want }
+	if i := slices.IndexFunc(solver.Schedules, named); i >= 0 {
+		return solver.Schedules[i], nil
+	}
+	err := usage.Errorf("schedule %q of solver %s: %s", want, solver.ID,
+		DidYouMean(want, ids(solver.Schedules, func(s trace.Schedule) string { return s.ID })))
+	if slices.ContainsFunc(trace.Solvers(), func(s trace.Solver) bool { return slices.ContainsFunc(s.Schedules, named) }) {
+		err = &inapplicable{err}
+	}
+	return trace.Schedule{}, err
 }
 
 func valueOr(values map[string]float64, d trace.Parameter) float64 {
@@ -192,17 +212,31 @@ func traceOptions(u Unit) trace.Options {
 }
 
 // fitTrace checks the edge against the images' size, where that is known
-// beforehand; columns of tables have no patches.
+// beforehand, and the number of features against the solver's; columns of tables
+// have no patches.
 func fitTrace(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (Params, error) {
+	solver, err := trace.SolverByID(p.Text("solver"))
+	if err != nil {
+		return nil, err
+	}
 	shape := r.inputShape(n)
 	if d.Set.Kind != dataset.Images && d.Set.Len() > 0 && len(shape) != 1 {
-		var err error
 		if _, shape, err = d.Set.Values(0); err != nil {
 			return nil, err
 		}
 	}
 	if len(shape) != 1 {
-		return p, trace.CheckEdge(p.Int("edge"), shape[len(shape)-2], shape[len(shape)-1])
+		edge := p.Int("edge")
+		if err := trace.CheckEdge(edge, shape[len(shape)-2], shape[len(shape)-1]); err != nil {
+			return nil, err
+		}
+		if err := solver.CheckFeatures(edge * edge); err != nil {
+			return nil, &inapplicable{fmt.Errorf("edge %d: %w", edge, err)}
+		}
+		return p, nil
+	}
+	if err := solver.CheckFeatures(shape[0]); err != nil {
+		return nil, &inapplicable{fmt.Errorf("the %d columns of %s: %w", shape[0], d.Name, err)}
 	}
 	out := Params{}
 	for k, v := range p {

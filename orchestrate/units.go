@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,6 +48,10 @@ func (r *Resolved) units(ctx context.Context) ([]Unit, error) {
 			})
 			for _, point := range r.Points {
 				point, err := r.fit(n, d, point)
+				var skip *inapplicable
+				if errors.As(err, &skip) {
+					continue
+				}
 				if err != nil {
 					return nil, err
 				}

@@ -53,6 +53,7 @@ type result struct {
 	Label       *classText
 	Predictions []prediction
 	LabelBelow  bool // the label is not among the predictions
+	Bound       bool // of the best sets: there is no order to show
 
 	W, H       int
 	Edge       int
@@ -164,6 +165,10 @@ func (r *run) result(rec *record.Record, e *entry, v *view, id string) (result, 
 		res.Last = value(*t.Last)
 	}
 	r.predictions(rec, &res)
+	if t.Bound {
+		res.Bound = true
+		return res, nil
+	}
 	if t.EdgePatches == 0 {
 		r.bars(rec, &res)
 		return res, nil

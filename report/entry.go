@@ -63,8 +63,12 @@ func problem(rec record.Record) string {
 
 func traceProblem(t *record.Trace) string {
 	n := t.Features
-	if n < 1 || len(t.Trajectory) != n {
-		return fmt.Sprintf("the record's trajectory has %d features, want %d", len(t.Trajectory), n)
+	want := n
+	if t.Bound { // of sets, not of an order
+		want = 0
+	}
+	if n < 1 || len(t.Trajectory) != want {
+		return fmt.Sprintf("the record's trajectory has %d features, want %d", len(t.Trajectory), want)
 	}
 	if e := t.EdgePatches; e != 0 && e*e != n {
 		return fmt.Sprintf("the record has %d features, want %d for %d x %d patches", n, e*e, e, e)

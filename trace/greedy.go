@@ -13,8 +13,7 @@ import (
 //   - mo: argmin F(S+i), most relevant first; reversed, so that trajectories
 //     always begin with the least relevant.
 //   - le-mo: the paper says that greedy does not apply; it is refused. Our
-//     extension "greedy-le-mo" (argmax F(S+i) - F(complement of S+i)) would be
-//     an entry of its own.
+//     extension is an entry of its own, greedy-le-mo.
 func greedy() Solver {
 	return Solver{
 		ID: "greedy", Summary: "delete the best feature of every step (Algorithm 2); le and mo",

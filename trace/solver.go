@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/assay-xai/assay/internal/usage"
@@ -57,8 +59,13 @@ type Budget struct {
 
 // Result is what a search found.
 type Result struct {
-	// Trajectory orders the features, least relevant first.
+	// Trajectory orders the features, least relevant first; nil where Bounds is not.
 	Trajectory []int
+	// Bounds is nil but for a solver that bounds the objective and finds no
+	// trajectory: the most that the LeRF state of m = 0..t deleted features and the
+	// MoRF state of t-m can add to it, or more. Value is their sum, Curves
+	// those of the sets that were chosen.
+	Bounds []float64
 	// Value is the objective of Trajectory, to be maximised. Last is the value
 	// of the last state of a search that returns its best.
 	Value, Last float64
@@ -112,6 +119,11 @@ type Solver struct {
 	Objectives []string
 	// Neighbourhoods says that it proposes neighbours by Options.Neighbourhood.
 	Neighbourhoods bool
+	// Start is an id of Starts for a solver that begins somewhere and has no
+	// schedule that says where.
+	Start string
+	// MaxFeatures is the largest t that it takes; 0: any.
+	MaxFeatures int
 	// Version changes when the same options may give another result.
 	Version int
 	run     func(ctx context.Context, s *search) error
@@ -125,7 +137,9 @@ type Schedule struct {
 }
 
 // Solvers returns every solver.
-func Solvers() []Solver { return []Solver{annealing(), hillClimbing(), tabu(), genetic(), greedy()} }
+func Solvers() []Solver {
+	return []Solver{annealing(), hillClimbing(), tabu(), genetic(), greedy(), greedyLeMo(), beam(), order(), exact(), completeSearch()}
+}
 
 // SolverByID returns the solver of that name, or an error of usage.
 func SolverByID(id string) (Solver, error) {
@@ -178,6 +192,9 @@ func (o Options) resolve(t int) (Options, Solver, error) {
 	if t < 2 {
 		return o, solver, usage.Errorf("trace: %d features: want at least 2", t)
 	}
+	if err := solver.CheckFeatures(t); err != nil {
+		return o, solver, err
+	}
 	if o.Budget.Iterations < 0 || o.Budget.Evaluations < 0 || o.Budget.Time < 0 {
 		return o, solver, usage.Errorf("trace: budget of %d iterations, %d evaluations, %s: want none below 0", o.Budget.Iterations, o.Budget.Evaluations, o.Budget.Time)
 	}
@@ -220,6 +237,9 @@ func (o Options) resolve(t int) (Options, Solver, error) {
 		values[name] = v
 	}
 	o.Params = values
+	if o.Start == "" {
+		o.Start = solver.Start
+	}
 	if _, err := neighbourhoodByID(o.Neighbourhood); err != nil {
 		return o, solver, err
 	}
@@ -234,6 +254,22 @@ func (o Options) resolve(t int) (Options, Solver, error) {
 		}
 	}
 	return o, solver, nil
+}
+
+// CheckFeatures says, as an error of usage, that t features are more than the
+// solver takes.
+func (s Solver) CheckFeatures(t int) error {
+	if s.MaxFeatures == 0 || t <= s.MaxFeatures {
+		return nil
+	}
+	var edges []string
+	for _, e := range Edges() {
+		if e*e <= s.MaxFeatures {
+			edges = append(edges, strconv.Itoa(e))
+		}
+	}
+	return usage.Errorf("trace: solver %s scores all 2^t states, too many for t = %d features: want at most %d (edge %s)",
+		s.ID, t, s.MaxFeatures, strings.Join(edges, " or "))
 }
 
 func scheduleIDs(s Solver) []string {
@@ -271,6 +307,10 @@ func Run(ctx context.Context, p Problem, o Options) (Result, error) {
 		return Result{}, fmt.Errorf("%s on %s: %w", solver.ID, p.ImageID, err)
 	}
 	s.result.Evaluations, s.result.Forwards = s.g.evaluations, s.g.forwards
+	if s.result.Bounds != nil { // there is no trajectory to score
+		s.result.Relaxed = s.relaxed()
+		return s.result, nil
+	}
 	// The curves of the answer on both outputs; its states are all known but for
 	// those of the objective's other half.
 	s.result.Curves, err = s.g.curves(ctx, s.result.Trajectory)

@@ -49,9 +49,13 @@ type Trace struct {
 	// Features is t; for images EdgePatches = sqrt(t).
 	Features    int `json:"features"`
 	EdgePatches int `json:"edgePatches,omitempty"`
-	// Trajectory holds feature indices (row-major patches), least relevant first.
-	Trajectory []int  `json:"trajectory"`
-	Curves     Curves `json:"curves"`
+	// Trajectory holds feature indices (row-major patches), least relevant first;
+	// none where Bound.
+	Trajectory []int `json:"trajectory,omitempty"`
+	// Bound says that Value is an upper bound of what a trajectory can reach:
+	// curves and sums are those of the best set of every size.
+	Bound  bool   `json:"bound,omitempty"`
+	Curves Curves `json:"curves"`
 	// Accepted counts accepted proposals (annealing).
 	Accepted int            `json:"accepted,omitempty"`
 	History  []HistoryPoint `json:"history,omitempty"`
