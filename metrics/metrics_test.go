@@ -1,12 +1,15 @@
 package metrics
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/assay-xai/assay/internal/rng"
 )
@@ -94,4 +97,48 @@ func TestCurveSums(t *testing.T) {
 	require.Equal(t, 6.0, Sum([]float64{1, 2, 3}))
 	require.Equal(t, 2.0, MeanOfCurve([]float64{1, 2, 3}))
 	require.True(t, math.IsNaN(MeanOfCurve(nil)))
+}
+
+// kendallByPairs is the definition, pair by pair.
+func kendallByPairs(x, y []float64) float64 {
+	var score, untiedX, untiedY float64
+	for i := range x {
+		for j := range i {
+			a, b := float64(cmp.Compare(x[i], x[j])), float64(cmp.Compare(y[i], y[j]))
+			score, untiedX, untiedY = score+a*b, untiedX+a*a, untiedY+b*b
+		}
+	}
+	return score / math.Sqrt(untiedX*untiedY)
+}
+
+func TestKendallIsItsDefinition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 60).Draw(t, "n")
+		values := rapid.SampledFrom([]float64{-2, 0, 1, 2, 3, 5, 8, 1e9, math.Inf(1), math.Inf(-1)})
+		x := rapid.SliceOfN(values, n, n).Draw(t, "x")
+		y := rapid.SliceOfN(values, n, n).Draw(t, "y")
+		keptX, keptY := slices.Clone(x), slices.Clone(y)
+		want, got := kendallByPairs(x, y), Kendall(x, y)
+		if math.IsNaN(want) != math.IsNaN(got) || math.Abs(want-got) > 1e-12 {
+			t.Fatalf("Kendall(%v, %v) = %v, want %v", x, y, got, want)
+		}
+		if !slices.Equal(x, keptX) || !slices.Equal(y, keptY) {
+			t.Fatal("Kendall changed its arguments")
+		}
+	})
+}
+
+// The interval of paired differences is narrow where the difference is the same
+// for all, however much the things differ.
+func TestPair(t *testing.T) {
+	got := Pair([]float64{1, 100, -7, 3}, []float64{2, 101, -6, 3}, .95, 1)
+	require.Equal(t, .75, got.Difference.Mean)
+	require.Equal(t, 4, got.Difference.N)
+	require.GreaterOrEqual(t, got.Difference.Lo, 0.)
+	require.LessOrEqual(t, got.Difference.Hi, 1.)
+	require.Equal(t, []int{3, 1, 0}, []int{got.Above, got.Equal, got.Below})
+	down := Pair([]float64{5, 6}, []float64{4, 5}, .95, 1)
+	require.Equal(t, Paired{Difference: Summary{-1, -1, -1, 2}, Below: 2}, down)
+	require.True(t, math.IsNaN(Pair([]float64{1}, nil, .95, 0).Difference.Mean))
+	require.Zero(t, Pair(nil, nil, .95, 0).Difference.N)
 }

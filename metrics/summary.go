@@ -36,6 +36,40 @@ func Summarise(values []float64, level float64, seed uint64) Summary {
 	return s
 }
 
+// Paired is the comparison of two measurements of the same things.
+type Paired struct {
+	// Difference summarises b - a; the things are resampled, each with both of
+	// its values.
+	Difference Summary
+	// Above, Equal and Below count the things where b is greater than, the same
+	// as and less than a.
+	Above, Equal, Below int
+}
+
+// Pair compares a with b, values of the same things in the same order (of equal
+// lengths, or else NaN everywhere), with the paired percentile bootstrap at a
+// level.
+func Pair(a, b []float64, level float64, seed uint64) Paired {
+	if len(a) != len(b) {
+		return Paired{Difference: Summarise(nil, level, seed)}
+	}
+	var p Paired
+	differences := make([]float64, len(a))
+	for i := range a {
+		differences[i] = b[i] - a[i]
+		switch {
+		case b[i] > a[i]:
+			p.Above++
+		case b[i] < a[i]:
+			p.Below++
+		case b[i] == a[i]:
+			p.Equal++
+		}
+	}
+	p.Difference = Summarise(differences, level, seed)
+	return p
+}
+
 func resampledMean(values []float64, stream rng.Stream, sample uint64) float64 {
 	sum := 0.0
 	for i := range values {

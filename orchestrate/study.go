@@ -44,6 +44,12 @@ type Metric struct {
 	Summary string
 	// HigherIsBetter says how to read differences.
 	HigherIsBetter bool
+	// Sum is true of sums over the points of a curve: between runs with several
+	// numbers of features only their means compare.
+	Sum bool
+	// Under are parameters that say what the metric is: where they differ it is
+	// not compared.
+	Under []string
 	// Value finds the number; false where the record has none.
 	Value func(record.Record) (float64, bool)
 }

@@ -256,7 +256,7 @@ func traceMetrics() []Metric {
 			return get(r.Trace), true
 		}
 	}
-	list := []Metric{{ID: "value", Summary: "the objective, which the search maximises", HigherIsBetter: true,
+	list := []Metric{{ID: "value", Summary: "the objective, which the search maximises", HigherIsBetter: true, Sum: true, Under: []string{"objective", "scoreOn"},
 		Value: value(func(t *record.Trace) float64 { return t.Value })}}
 	for _, on := range []struct {
 		id   string
@@ -266,11 +266,11 @@ func traceMetrics() []Metric {
 		{"logit", func(t *record.Trace) record.LeMo { return t.Sums.Logit }},
 	} {
 		list = append(list,
-			Metric{ID: on.id + "-le", Summary: "sum of the LeRF curve by " + on.id, HigherIsBetter: true,
+			Metric{ID: on.id + "-le", Summary: "sum of the LeRF curve by " + on.id, HigherIsBetter: true, Sum: true,
 				Value: value(func(t *record.Trace) float64 { return on.sums(t).Le })},
-			Metric{ID: on.id + "-mo", Summary: "sum of the MoRF curve by " + on.id, HigherIsBetter: false,
+			Metric{ID: on.id + "-mo", Summary: "sum of the MoRF curve by " + on.id, HigherIsBetter: false, Sum: true,
 				Value: value(func(t *record.Trace) float64 { return on.sums(t).Mo })},
-			Metric{ID: on.id + "-le-mo", Summary: "LeRF sum minus MoRF sum by " + on.id, HigherIsBetter: true,
+			Metric{ID: on.id + "-le-mo", Summary: "LeRF sum minus MoRF sum by " + on.id, HigherIsBetter: true, Sum: true,
 				Value: value(func(t *record.Trace) float64 { return on.sums(t).Le - on.sums(t).Mo })},
 			Metric{ID: on.id + "-le-mo-mean", Summary: "the same divided by the number of points, so that edges compare", HigherIsBetter: true,
 				Value: value(func(t *record.Trace) float64 { return (on.sums(t).Le - on.sums(t).Mo) / float64(t.Features+1) })})

@@ -21,6 +21,7 @@ func commands(env environment) []*cli.Command {
 		trainCommand(env),
 		runCommand(env),
 		reportCommand(env),
+		compareCommand(env),
 		listCommand(env),
 		fetchCommand(env),
 		doctorCommand(env),
