@@ -18,9 +18,11 @@ func checkStatic(p *Plan) (Study, error) {
 	if err := study.checkNames(p); err != nil {
 		return study, err
 	}
-	for _, d := range study.Parameters {
-		if _, err := study.values(p, d); err != nil {
-			return study, err
+	for _, g := range p.parts() {
+		for _, d := range study.Parameters {
+			if _, err := study.values(p, g, d); err != nil {
+				return study, err
+			}
 		}
 	}
 	switch {
@@ -61,12 +63,13 @@ func checkStatic(p *Plan) (Study, error) {
 			return study, p.errorf(at+".limit", "limit %d: want a number of items, or 0 for all", d.Limit)
 		}
 	}
-	for i, row := range p.Reference {
-		if _, ok := toFloat(row["value"]); !ok {
-			return study, p.errorf(fmt.Sprintf("$.reference[%d]", i), "a published row without value")
-		}
+	if err := study.checkReference(p); err != nil {
+		return study, err
 	}
-	return study, nil
+	if err := study.checkClaims(p); err != nil {
+		return study, err
+	}
+	return study, p.checkTrain()
 }
 
 // fits says whether the net can take the data at all.

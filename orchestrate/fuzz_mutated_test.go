@@ -29,7 +29,7 @@ func planSeeds(dir string) map[string][]byte {
 		"eval": []byte(planText(dir, "eval", "{target: predicted}") + "title: A title\nsource: Table 1\nprecision: f32\n"),
 		"trace": []byte(planText(dir, "trace", "{edge: [2, 4], solver: [sa, greedy], objective: [le, mo], iterations: 30, reference: ['blur(kernel=3,sigma=2)', zero]}") +
 			"seeds: [0, 1, 2]\nscale:\n  small: {limit: 1, grid: {edge: 2}, seeds: [3]}\n" +
-			"reference:\n- {metric: gap, edge: 4, value: 0.5, spread: 0.1, note: 'Table 2'}\nreport: {images: 3, alpha: 1.5}\n"),
+			"reference:\n- {metric: value, edge: 4, value: 0.5, spread: 0.1, note: 'Table 2'}\nreport: {images: 3, alpha: 1.5}\n"),
 		"blocks": []byte(subst(`# a comment
 version: 1
 study: trace

@@ -124,7 +124,7 @@ func (r *resolver) fileNet(ctx context.Context, i int, row []int) error {
 			return fail("preset", err)
 		}
 	}
-	out := &ResolvedNet{Index: i, Name: n.name(), File: file, Preset: preset, Path: n.Net, ClassNames: header.ClassNames}
+	out := &ResolvedNet{Index: len(r.Nets), Name: n.name(), File: file, Preset: preset, Path: n.Net, ClassNames: header.ClassNames}
 	if file.Script {
 		if n.Weights != "" {
 			return r.Plan.errorf(netPath(i, "weights"), "%s holds its weights: leave --weights out", n.Net)

@@ -25,13 +25,23 @@ type Plan struct {
 	Title   string `yaml:"title,omitempty"`
 	// Source is the paper, table or figure that the plan reproduces.
 	Source string `yaml:"source,omitempty"`
+	// Optional lets the plan run without nets and data that are not on this
+	// machine: what they would have shown is listed as not measured.
+	Optional bool `yaml:"optional,omitempty"`
+
+	// Train lists nets that are trained first, into OUT/train/NAME; the plan's
+	// nets take them by weights: train:NAME.
+	Train []TrainEntry `yaml:"train,omitempty"`
 
 	Nets []NetPlan  `yaml:"nets"`
 	Data []DataPlan `yaml:"data"`
 	// Grid holds the study's parameters, each a value or a list of values; the
 	// units are their product.
-	Grid  map[string]any `yaml:"grid,omitempty"`
-	Seeds []uint64       `yaml:"seeds,omitempty"`
+	Grid map[string]any `yaml:"grid,omitempty"`
+	// Grids, where there are any, are parts whose units are put together: each
+	// is a product of its own, with Grid's values for what it does not name.
+	Grids []map[string]any `yaml:"grids,omitempty"`
+	Seeds []uint64         `yaml:"seeds,omitempty"`
 
 	// Device is "cpu", "cuda:N", "cuda:0,cuda:1" for several that share the
 	// units, or "" for the first GPU if there is one.
@@ -49,8 +59,15 @@ type Plan struct {
 	// Reference holds published rows: keys that match grid values, and value,
 	// spread, note, tolerance, metric.
 	Reference []map[string]any `yaml:"reference,omitempty"`
-	Report    ReportPlan       `yaml:"report,omitempty"`
+	// Claims are what the source says in words or shows in a plot.
+	Claims []Claim    `yaml:"claims,omitempty"`
+	Report ReportPlan `yaml:"report,omitempty"`
 
+	// AppliedScale is the scale that was applied, "" for none.
+	AppliedScale string `yaml:"appliedScale,omitempty"`
+
+	// scales are the names of Scale, before it was resolved.
+	scales []string
 	// where finds the place of a value in the text that the plan came from.
 	where *source
 }
@@ -67,10 +84,13 @@ type NetPlan struct {
 
 	Hash    string `yaml:"hash,omitempty"`
 	Classes int    `yaml:"classes,omitempty"`
+	// Absent says why the net is left out of an optional plan, in resolved plans.
+	Absent string `yaml:"absent,omitempty"`
 }
 
 // DataPlan names a part of a data set.
 type DataPlan struct {
+	// Path is one that dataset.Open takes, or data:NAME, see Places.
 	Path string `yaml:"path"`
 	// Name stands for the data where a plan has several; "": the path's last part.
 	Name   string `yaml:"name,omitempty"`
@@ -80,17 +100,21 @@ type DataPlan struct {
 
 	Hash  string `yaml:"hash,omitempty"`
 	Items int    `yaml:"items,omitempty"`
+	// Absent says why the data is left out of an optional plan, in resolved plans.
+	Absent string `yaml:"absent,omitempty"`
 }
 
 // Override is what a scale changes: lists replace the plan's, grid values
 // replace those of their name, limit applies to all data.
 type Override struct {
-	Nets   []NetPlan      `yaml:"nets,omitempty"`
-	Data   []DataPlan     `yaml:"data,omitempty"`
-	Limit  int            `yaml:"limit,omitempty"`
-	Grid   map[string]any `yaml:"grid,omitempty"`
-	Seeds  []uint64       `yaml:"seeds,omitempty"`
-	Report *ReportPlan    `yaml:"report,omitempty"`
+	Train  []TrainEntry     `yaml:"train,omitempty"`
+	Nets   []NetPlan        `yaml:"nets,omitempty"`
+	Data   []DataPlan       `yaml:"data,omitempty"`
+	Limit  int              `yaml:"limit,omitempty"`
+	Grid   map[string]any   `yaml:"grid,omitempty"`
+	Grids  []map[string]any `yaml:"grids,omitempty"`
+	Seeds  []uint64         `yaml:"seeds,omitempty"`
+	Report *ReportPlan      `yaml:"report,omitempty"`
 }
 
 // ReportPlan is what the report shows.
@@ -99,6 +123,11 @@ type ReportPlan struct {
 	Images *int `yaml:"images,omitempty"`
 	// Alpha is the exponent of heat maps (rank/t)^alpha; 0: 2.
 	Alpha float64 `yaml:"alpha,omitempty"`
+	// Figures are shown above the images, in that order; package report knows
+	// the kinds.
+	Figures []map[string]any `yaml:"figures,omitempty"`
+	// Metrics are those that tables show; none: all. summary.csv has all.
+	Metrics []string `yaml:"metrics,omitempty"`
 }
 
 // defaultReportImages is how many images a report shows one by one.
@@ -259,7 +288,13 @@ func (p *Plan) Scaled(name string) (*Plan, error) {
 		return nil, p.errorf("$.scale", "scale %q: %s", name, DidYouMean(name, names))
 	}
 	out := *p
-	out.Scale = nil
+	out.Scale, out.AppliedScale = nil, name
+	if o.Train != nil {
+		out.Train = o.Train
+	}
+	if o.Grids != nil {
+		out.Grids = o.Grids
+	}
 	if o.Nets != nil {
 		out.Nets = o.Nets
 	}

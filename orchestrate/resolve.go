@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/assay-xai/assay/dataset"
 	"github.com/assay-xai/assay/internal/usage"
@@ -112,6 +113,9 @@ type resolver struct {
 // device. The plan that comes out is complete.
 func resolve(ctx context.Context, p *Plan, study Study, b Backend, tuning Tuning, progress func(Event)) (*Resolved, error) {
 	plan := *p
+	if plan.Scale != nil {
+		plan.scales = sortedKeys(plan.Scale)
+	}
 	plan.Version, plan.Scale, plan.Code = PlanVersion, nil, study.Code
 	plan.Nets, plan.Data = slices.Clone(p.Nets), slices.Clone(p.Data)
 	plan.Device = b.Device()
@@ -146,16 +150,20 @@ func (r *resolver) all(ctx context.Context) error {
 	if err := r.names(); err != nil {
 		return err
 	}
+	if err := r.place(); err != nil {
+		return err
+	}
 	row, err := r.row(ctx)
 	if err != nil {
 		return err
 	}
-	for i := range r.Plan.Nets {
-		if err := r.net(ctx, i, row); err != nil {
-			return err
-		}
+	if err := r.nets(ctx, row); err != nil {
+		return err
 	}
 	for i := range r.Plan.Data {
+		if r.Plan.Data[i].Absent != "" {
+			continue
+		}
 		if err := r.data(ctx, i); err != nil {
 			return err
 		}
@@ -186,7 +194,7 @@ func (r *resolver) names() error {
 	}
 	clear(seen)
 	for i, d := range r.Plan.Data {
-		name := orElse(d.Name, dataName(d))
+		name := d.EntryName()
 		if seen[name] {
 			return r.Plan.errorf(fmt.Sprintf("$.data[%d]", i), "two data entries are called %s: give one of them a name (name: ...)", name)
 		}
@@ -200,6 +208,13 @@ func orElse(s, otherwise string) string {
 		return s
 	}
 	return otherwise
+}
+
+// EntryName is what the data is called in tables: its name, or the path's last
+// part with the split.
+func (d DataPlan) EntryName() string {
+	d.Path = strings.TrimPrefix(d.Path, placePrefix)
+	return orElse(d.Name, dataName(d))
 }
 
 func dataName(d DataPlan) string {
@@ -227,10 +242,11 @@ func (r *resolver) row(ctx context.Context) ([]int, error) {
 	if !tables {
 		return nil, nil
 	}
-	d := r.Plan.Data[0]
+	first := slices.IndexFunc(r.Plan.Data, func(d DataPlan) bool { return d.Absent == "" })
+	d, at := r.Plan.Data[first], fmt.Sprintf("$.data[%d]", first)
 	set, err := dataset.Open(ctx, d.Path, dataset.Options{Split: d.Split, Labels: d.Labels, Limit: 1})
 	if err != nil {
-		return nil, r.Plan.errorf("$.data[0]", "%w", err)
+		return nil, r.Plan.errorf(at, "%w", err)
 	}
 	defer set.Close()
 	if set.Kind == dataset.Images || set.Len() == 0 {
@@ -238,9 +254,41 @@ func (r *resolver) row(ctx context.Context) ([]int, error) {
 	}
 	_, shape, err := set.Values(0)
 	if err != nil {
-		return nil, r.Plan.errorf("$.data[0]", "%w", err)
+		return nil, r.Plan.errorf(at, "%w", err)
 	}
 	return shape, nil
+}
+
+// nets resolves the nets; in an optional plan without those whose weights are
+// not there.
+func (r *resolver) nets(ctx context.Context, row []int) error {
+	var missing []string
+	for i := range r.Plan.Nets {
+		n := &r.Plan.Nets[i]
+		n.Absent = ""
+		err := r.net(ctx, i, row)
+		if r.Plan.Optional && errors.Is(err, errAbsent) {
+			n.Name, n.Absent = n.name(), reason(err)
+			missing = append(missing, n.Absent)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(r.Nets) == 0 {
+		return r.nothing(missing)
+	}
+	return nil
+}
+
+// reason is the message of what is absent, without its place in the plan.
+func reason(err error) string {
+	var a absent
+	if errors.As(err, &a) {
+		return a.Error()
+	}
+	return err.Error()
 }
 
 // netPath is the place of a key of net i in the plan.
@@ -266,14 +314,14 @@ func (r *resolver) net(ctx context.Context, i int, row []int) error {
 			features *= size
 		}
 	}
-	path, err := weights.ResolveFor(n.Net, n.Weights, features)
+	path, err := resolveWeights(n.Net, n.Weights, features)
 	if err != nil {
 		return r.Plan.errorf(at, "%w", err)
 	}
 	if n.Weights == "" {
 		r.warnOfCarried(path)
 	}
-	out := &ResolvedNet{Index: i, Name: n.name(), Features: features, Path: path}
+	out := &ResolvedNet{Index: len(r.Nets), Name: n.name(), Features: features, Path: path}
 	sd, err := weights.Open(path)
 	if err != nil {
 		return r.Plan.errorf(at+".weights", "%w", err)
@@ -429,6 +477,9 @@ func (r *resolver) checkItems() error {
 	for _, n := range r.Nets {
 		for i := range r.Plan.Data {
 			d := r.dataFor(n, i)
+			if d == nil {
+				continue // absent
+			}
 			if err := fits(n, d); err != nil {
 				return err
 			}
@@ -476,6 +527,13 @@ func (r *Resolved) fit(n *ResolvedNet, d *ResolvedData, point Params) (Params, e
 
 // grid writes the points back into the plan, defaults included.
 func (r *resolver) grid() {
+	if len(r.Plan.Grids) > 0 {
+		r.Plan.Grid, r.Plan.Grids = nil, nil
+		for _, point := range r.Points {
+			r.Plan.Grids = append(r.Plan.Grids, point)
+		}
+		return
+	}
 	grid := map[string]any{}
 	for _, d := range r.Study.Parameters {
 		var values []any
@@ -501,7 +559,7 @@ const imageNetClasses = 1000
 // ClassNames names the classes of the first data as the first net counts them,
 // nil where they are unknown.
 func (r *Resolved) ClassNames() []string {
-	if names := r.dataFor(r.Nets[0], 0).Set.ClassNames; names != nil {
+	if names := r.Data[0].Set.ClassNames; names != nil {
 		return names
 	}
 	if names := r.Nets[0].ClassNames; len(names) == r.Nets[0].Info.Classes {
@@ -511,4 +569,15 @@ func (r *Resolved) ClassNames() []string {
 		return dataset.ImageNetNames()
 	}
 	return nil
+}
+
+// Resolve finds everything that a plan names, on an open device, and runs
+// nothing but what measures a batch size where the plan leaves it open. The
+// caller closes what it returns.
+func Resolve(ctx context.Context, p *Plan, b Backend) (*Resolved, error) {
+	study, err := checkStatic(p)
+	if err != nil {
+		return nil, err
+	}
+	return resolve(ctx, p, study, b, nil, func(Event) {})
 }

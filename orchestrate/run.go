@@ -45,6 +45,7 @@ type Outcome struct {
 	// done; Failed those whose record is an error, earlier ones included.
 	Units, Before, Failed int
 	Summary               []SummaryRow
+	Claims                []ClaimRow
 }
 
 // Incomplete is the error of a run whose work is done except for units that
@@ -89,7 +90,10 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	if prior == nil && job.MustExist {
 		return Outcome{}, usage.Errorf("resume: %s holds no run: leave --resume out to begin one", job.Out)
 	}
-	plan := applyPrior(job.Plan, prior)
+	plan, err := trainFirst(ctx, applyPrior(job.Plan, prior), job)
+	if err != nil {
+		return Outcome{}, err
+	}
 	backends, err := openDevices(job.Open, plan.Device, plan.Threads)
 	if errors.Is(err, usage.Err) {
 		return Outcome{}, plan.errorf("$.device", "%w", err)
@@ -151,7 +155,7 @@ func (r *run) all(ctx context.Context) (outcome Outcome, err error) {
 	if err != nil {
 		return outcome, err
 	}
-	outcome.Summary, outcome.Failed = s.rows, s.failed
+	outcome.Summary, outcome.Claims, outcome.Failed = s.rows, s.claims, s.failed
 	if err := s.write(r.job.Out); err != nil {
 		return outcome, err
 	}
@@ -212,7 +216,7 @@ func (r *run) settle(ctx context.Context) error {
 		return err
 	}
 	if prior != nil {
-		if d := difference(prior, r.Plan); d != "" {
+		if d := difference(present(prior, r.Plan)); d != "" {
 			return usage.Errorf("out: %s holds another run: %s; choose another folder, or give the plan that is there", out, d)
 		}
 	}
@@ -248,7 +252,7 @@ func (r *run) work(ctx context.Context) error {
 	if r.event.Done == r.event.Total {
 		return nil
 	}
-	v, err := newViews(r.job.Out, r.Plan.Report.images())
+	v, err := newViews(r.job.Out, r.Plan.Report.images(), r.Data[0].Index)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package orchestrate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -52,6 +53,11 @@ type Metric struct {
 	Under []string
 	// Value finds the number; false where the record has none.
 	Value func(record.Record) (float64, bool)
+	// OfUnit does so in place of Value where the record alone does not say.
+	OfUnit func(r *Resolved, u *Unit, rec record.Record) (float64, bool, error)
+	// Cost metrics differ from run to run: summaries have them only where the
+	// plan names them, in a published row or a claim.
+	Cost bool
 }
 
 // Parameter is a parameter of a study's grid.
@@ -135,28 +141,15 @@ func (s Study) points(r *Resolved) ([]Params, error) {
 	if err := s.checkNames(p); err != nil {
 		return nil, err
 	}
-	list := []Params{{}}
-	for _, d := range s.Parameters {
-		values, err := s.values(p, d)
+	var list []Params
+	for _, g := range p.parts() {
+		part, err := s.product(p, g)
 		if err != nil {
 			return nil, err
 		}
-		if len(values) > maxPoints/len(list) {
-			return nil, p.errorf("$.grid."+d.Name, "the grid has more than %d points: want fewer values", maxPoints)
+		if list = append(list, part...); len(list) > maxPoints {
+			return nil, p.errorf("$.grids", "the grids have more than %d points: want fewer values", maxPoints)
 		}
-		var next []Params
-		for _, point := range list {
-			for _, v := range values {
-				if v == nil {
-					next = append(next, point)
-					continue
-				}
-				n := maps.Clone(point)
-				n[d.Name] = v
-				next = append(next, n)
-			}
-		}
-		list = next
 	}
 	seen := map[string]bool{}
 	var out []Params
@@ -201,23 +194,75 @@ func (s Study) points(r *Resolved) ([]Params, error) {
 	return out, nil
 }
 
+// gridPart is one of a plan's grids and its place.
+type gridPart struct {
+	at     string
+	values map[string]any
+}
+
+// parts are the grids whose points are put together.
+func (p *Plan) parts() []gridPart {
+	if len(p.Grids) == 0 {
+		return []gridPart{{"$.grid", p.Grid}}
+	}
+	var out []gridPart
+	for i, g := range p.Grids {
+		values := map[string]any{}
+		maps.Copy(values, p.Grid)
+		maps.Copy(values, g)
+		out = append(out, gridPart{fmt.Sprintf("$.grids[%d]", i), values})
+	}
+	return out
+}
+
+// product lists the points of one grid.
+func (s Study) product(p *Plan, g gridPart) ([]Params, error) {
+	list := []Params{{}}
+	for _, d := range s.Parameters {
+		values, err := s.values(p, g, d)
+		if err != nil {
+			return nil, err
+		}
+		if len(values) > maxPoints/len(list) {
+			return nil, p.errorf(g.at+"."+d.Name, "the grid has more than %d points: want fewer values", maxPoints)
+		}
+		var next []Params
+		for _, point := range list {
+			for _, v := range values {
+				if v == nil {
+					next = append(next, point)
+					continue
+				}
+				n := maps.Clone(point)
+				n[d.Name] = v
+				next = append(next, n)
+			}
+		}
+		list = next
+	}
+	return list, nil
+}
+
 func (s Study) checkNames(p *Plan) error {
 	names := make([]string, len(s.Parameters))
 	for i, d := range s.Parameters {
 		names[i] = d.Name
 	}
-	for _, k := range sortedKeys(p.Grid) {
-		if !slices.Contains(names, k) {
-			return p.errorf("$.grid."+k, "study %s has no parameter %q: %s", s.ID, k, DidYouMean(k, names))
+	for _, g := range append([]gridPart{{"$.grid", p.Grid}}, p.parts()...) {
+		for _, k := range sortedKeys(g.values) {
+			if !slices.Contains(names, k) {
+				return p.errorf(g.at+"."+k, "study %s has no parameter %q: %s", s.ID, k, DidYouMean(k, names))
+			}
 		}
 	}
 	return nil
 }
 
-// values returns the values that the plan gives a parameter; nil in the list
+// values returns the values that a grid gives a parameter; nil in the list
 // stands for "not given, no default".
-func (s Study) values(p *Plan, d Parameter) ([]any, error) {
-	given, ok := p.Grid[d.Name]
+func (s Study) values(p *Plan, g gridPart, d Parameter) ([]any, error) {
+	given, ok := g.values[d.Name]
+	at := g.at + "." + d.Name
 	if !ok || given == nil {
 		return []any{d.Default}, nil
 	}
@@ -226,13 +271,13 @@ func (s Study) values(p *Plan, d Parameter) ([]any, error) {
 		list = []any{given}
 	}
 	if len(list) == 0 {
-		return nil, p.errorf("$.grid."+d.Name, "%s: an empty list", d.Name)
+		return nil, p.errorf(at, "%s: an empty list", d.Name)
 	}
 	out := make([]any, len(list))
 	for i, v := range list {
 		c, err := d.coerce(v)
 		if err != nil {
-			return nil, p.errorf("$.grid."+d.Name, "%w", err)
+			return nil, p.errorf(at, "%w", err)
 		}
 		out[i] = c
 	}

@@ -3,7 +3,9 @@ package orchestrate
 import (
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -27,14 +29,32 @@ type SummaryRow struct {
 	// N is the number of images, those that failed not counted.
 	N int `json:"n"`
 	// Reference is the published value, ReferenceSpread what was published
-	// about its spread, Reading "agrees" or "differs".
+	// about its spread, Reading "agrees" or "differs", or "not measured": then N
+	// is 0, there is no mean, and Reason says why.
 	Reference       *float64 `json:"reference,omitempty"`
 	ReferenceSpread *float64 `json:"referenceSpread,omitempty"`
 	Reading         string   `json:"reading,omitempty"`
+	Note            string   `json:"note,omitempty"`
+	Reason          string   `json:"reason,omitempty"`
+}
+
+// MarshalJSON writes null for the mean and bounds of what was not measured.
+func (row SummaryRow) MarshalJSON() ([]byte, error) {
+	type plainRow SummaryRow
+	if row.N > 0 {
+		return json.Marshal(plainRow(row))
+	}
+	return json.Marshal(struct {
+		plainRow
+		Mean *float64 `json:"mean"`
+		Lo   *float64 `json:"lo"`
+		Hi   *float64 `json:"hi"`
+	}{plainRow: plainRow(row)})
 }
 
 type summary struct {
 	rows         []SummaryRow
+	claims       []ClaimRow
 	keys         []string // parameters, in the study's order
 	heads        []string // of their columns in CSV
 	failed       int
@@ -89,12 +109,7 @@ func summarise(path string, r *Resolved, units []Unit) (*summary, error) {
 			}
 			return nil
 		}
-		for m, metric := range r.Study.Metrics {
-			if v, ok := metric.Value(rec); ok {
-				values[m][u.Order] = v
-			}
-		}
-		return nil
+		return each(r, u, rec, func(m int, v float64) { values[m][u.Order] = v })
 	})
 	if err != nil {
 		return nil, err
@@ -109,6 +124,18 @@ func summarise(path string, r *Resolved, units []Unit) (*summary, error) {
 		}
 	}
 	s.keys, s.heads = r.columns()
+	var measured []measuredGroup
+	for _, g := range order {
+		group := measuredGroup{net: g.unit.Net.Name, params: g.unit.Params, values: map[string]map[int]float64{}}
+		if len(r.Plan.Data) > 1 {
+			group.params = with(group.params, "data", g.unit.Data.Name)
+		}
+		for m, metric := range r.Study.Metrics {
+			group.values[metric.ID] = g.cells[m].means()
+		}
+		measured = append(measured, group)
+	}
+	s.claims = r.claims(measured)
 	for _, g := range order {
 		for m, metric := range r.Study.Metrics {
 			if row, ok := g.cells[m].row(metric); ok {
@@ -121,7 +148,31 @@ func summarise(path string, r *Resolved, units []Unit) (*summary, error) {
 			}
 		}
 	}
+	s.rows = append(s.rows, r.notMeasured(s.rows)...)
 	return s, nil
+}
+
+// each hands over the metrics that a record has and the plan wants.
+func each(r *Resolved, u *Unit, rec record.Record, take func(m int, v float64)) error {
+	for m, metric := range r.Study.Metrics {
+		if metric.Cost && !r.Plan.wantsCost(metric.ID) {
+			continue
+		}
+		if metric.Value != nil {
+			if v, ok := metric.Value(rec); ok {
+				take(m, v)
+			}
+			continue
+		}
+		v, ok, err := metric.OfUnit(r, u, rec)
+		if err != nil {
+			return fmt.Errorf("metric %s of %s: %w", metric.ID, rec.Image, err)
+		}
+		if ok {
+			take(m, v)
+		}
+	}
+	return nil
 }
 
 func with(p Params, key string, value any) Params {
@@ -140,18 +191,23 @@ func (c *cell) add(item int, v float64) {
 	c.count[item]++
 }
 
+// means are the values of images.
+func (c *cell) means() map[int]float64 {
+	out := make(map[int]float64, len(c.sum))
+	for item, sum := range c.sum {
+		out[item] = sum / float64(c.count[item])
+	}
+	return out
+}
+
 func (c *cell) row(metric Metric) (SummaryRow, bool) {
 	if len(c.sum) == 0 {
 		return SummaryRow{}, false
 	}
-	values := make([]float64, 0, len(c.sum))
-	items := make([]int, 0, len(c.sum))
-	for item := range c.sum {
-		items = append(items, item)
-	}
-	slices.Sort(items)
-	for _, item := range items {
-		values = append(values, c.sum[item]/float64(c.count[item]))
+	means := c.means()
+	values := make([]float64, 0, len(means))
+	for _, item := range slices.Sorted(maps.Keys(means)) {
+		values = append(values, means[item])
 	}
 	m := metrics.Summarise(values, level, bootstrapSeed)
 	return SummaryRow{Metric: metric.ID, Mean: m.Mean, Lo: m.Lo, Hi: m.Hi, N: m.N}, true
@@ -163,46 +219,14 @@ const (
 	bootstrapSeed = 0
 )
 
-// compare finds the published row that says the same of the same thing: every
-// key of it that is a parameter, the net or the metric has to match.
+// compare finds the published row that says the same of the same thing.
 func (row *SummaryRow) compare(reference []map[string]any) {
 	for _, ref := range reference {
-		if !row.matches(ref) {
-			continue
-		}
-		value, _ := toFloat(ref["value"])
-		row.Reference = &value
-		if spread, ok := toFloat(ref["spread"]); ok {
-			row.ReferenceSpread = &spread
-		}
-		if tolerance, ok := toFloat(ref["tolerance"]); ok {
-			row.Reading = "differs"
-			if math.Abs(row.Mean-value) <= tolerance {
-				row.Reading = "agrees"
-			}
-		}
-		return
-	}
-}
-
-func (row *SummaryRow) matches(ref map[string]any) bool {
-	for k, want := range ref {
-		var have any
-		switch k {
-		case "value", "spread", "note", "tolerance":
-			continue
-		case "net":
-			have = row.Net
-		case "metric":
-			have = row.Metric
-		default:
-			have = row.Params[k]
-		}
-		if have == nil || plain(have) != plain(want) {
-			return false
+		if row.matches(ref) {
+			row.read(ref)
+			return
 		}
 	}
-	return true
 }
 
 // columns are the parameters of the study, and the data where there are several,
@@ -220,7 +244,7 @@ func (r *Resolved) columns() (keys, heads []string) {
 func (s *summary) write(out string) error {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	w.Write(slices.Concat([]string{"net"}, s.heads, []string{"metric", "mean", "lo", "hi", "n", "reference", "referenceSpread", "reading"}))
+	w.Write(slices.Concat([]string{"net"}, s.heads, []string{"metric", "mean", "lo", "hi", "n", "reference", "referenceSpread", "reading", "reason"}))
 	for _, row := range s.rows {
 		line := []string{row.Net}
 		for _, k := range s.keys {
@@ -230,8 +254,12 @@ func (s *summary) write(out string) error {
 				line = append(line, "")
 			}
 		}
-		line = append(line, row.Metric, number(&row.Mean), number(&row.Lo), number(&row.Hi), strconv.Itoa(row.N),
-			number(row.Reference), number(row.ReferenceSpread), row.Reading)
+		if row.N > 0 {
+			line = append(line, row.Metric, number(&row.Mean), number(&row.Lo), number(&row.Hi))
+		} else {
+			line = append(line, row.Metric, "", "", "")
+		}
+		line = append(line, strconv.Itoa(row.N), number(row.Reference), number(row.ReferenceSpread), row.Reading, row.Reason)
 		w.Write(line)
 	}
 	w.Flush()
@@ -244,6 +272,9 @@ func (s *summary) write(out string) error {
 	rows := s.rows
 	if rows == nil {
 		rows = []SummaryRow{}
+	}
+	if err := writeClaims(out, s.claims); err != nil {
+		return err
 	}
 	return writeJSON(filepath.Join(out, SummaryJSONFile), rows)
 }

@@ -275,5 +275,5 @@ func traceMetrics() []Metric {
 			Metric{ID: on.id + "-le-mo-mean", Summary: "the same divided by the number of points, so that edges compare", HigherIsBetter: true,
 				Value: value(func(t *record.Trace) float64 { return (on.sums(t).Le - on.sums(t).Mo) / float64(t.Features+1) })})
 	}
-	return list
+	return slices.Concat(list, foregroundMetrics(), costMetrics())
 }

@@ -40,6 +40,9 @@ func (r *Resolved) units(ctx context.Context) ([]Unit, error) {
 	for _, n := range r.Nets {
 		for i := range r.Plan.Data {
 			d := r.dataFor(n, i)
+			if d == nil {
+				continue // absent
+			}
 			base := canonical(map[string]any{
 				"version": idVersion, "study": r.Study.ID, "code": r.Study.Code,
 				"net": n.Info.Net, "name": n.Name, "weights": n.Hash, "classes": n.Info.Classes,
@@ -134,6 +137,9 @@ func (p *Plan) facts() [][2]string {
 	}
 	add("study", p.Study)
 	for i, n := range p.Nets {
+		if n.Absent != "" {
+			continue
+		}
 		at := fmt.Sprintf("nets[%d].", i)
 		add(at+"net", n.Net)
 		add(at+"name", n.Name)
@@ -149,6 +155,9 @@ func (p *Plan) facts() [][2]string {
 		}
 	}
 	for i, d := range p.Data {
+		if d.Absent != "" {
+			continue
+		}
 		at := fmt.Sprintf("data[%d].", i)
 		add(at+"split", d.Split)
 		add(at+"limit", d.Limit)
@@ -160,6 +169,9 @@ func (p *Plan) facts() [][2]string {
 	}
 	for _, k := range sortedKeys(p.Grid) {
 		add("grid."+k, p.Grid[k])
+	}
+	for i, g := range p.Grids {
+		add(fmt.Sprintf("grids[%d]", i), string(canonical(g)))
 	}
 	add("seeds", p.Seeds)
 	add("device", strings.SplitN(p.Device, ":", 2)[0])
@@ -189,6 +201,26 @@ func plain(v any) string {
 		return formatScalar(x)
 	}
 	return fmt.Sprint(v)
+}
+
+// present returns both plans without the nets and data that one of them had to
+// do without: an optional plan goes on with what is there now.
+func present(a, b *Plan) (*Plan, *Plan) {
+	if !a.Optional || !b.Optional || len(a.Nets) != len(b.Nets) || len(a.Data) != len(b.Data) {
+		return a, b
+	}
+	x, y := *a, *b
+	x.Nets, y.Nets = slices.Clone(a.Nets), slices.Clone(b.Nets)
+	for i := range x.Nets {
+		why := orElse(x.Nets[i].Absent, y.Nets[i].Absent)
+		x.Nets[i].Absent, y.Nets[i].Absent = why, why
+	}
+	x.Data, y.Data = slices.Clone(a.Data), slices.Clone(b.Data)
+	for i := range x.Data {
+		why := orElse(x.Data[i].Absent, y.Data[i].Absent)
+		x.Data[i].Absent, y.Data[i].Absent = why, why
+	}
+	return &x, &y
 }
 
 // difference names the first fact in which two resolved plans differ, "" where

@@ -21,13 +21,14 @@ import (
 type views struct {
 	out   string
 	limit int
+	data  int // the index of the data that is shown
 	mu    sync.Mutex
 	index map[string]string
 }
 
 // newViews goes on with the views that out has.
-func newViews(out string, limit int) (*views, error) {
-	v := &views{out: out, limit: limit, index: map[string]string{}}
+func newViews(out string, limit, data int) (*views, error) {
+	v := &views{out: out, limit: limit, data: data, index: map[string]string{}}
 	text, err := os.ReadFile(filepath.Join(out, ImagesIndex))
 	if errors.Is(err, fs.ErrNotExist) {
 		return v, nil
@@ -44,7 +45,7 @@ func newViews(out string, limit int) (*views, error) {
 // wants is true of the first images of the first data, as the first net sees
 // them, that have no view yet.
 func (v *views) wants(n *ResolvedNet, d *ResolvedData, item int) bool {
-	if v == nil || n.Index != 0 || d.Index != 0 || item >= v.limit {
+	if v == nil || n.Index != 0 || d.Index != v.data || item >= v.limit {
 		return false
 	}
 	v.mu.Lock()

@@ -70,8 +70,16 @@ func ResolveFor(net, arg string, columns int) (string, error) {
 			return cached(p)
 		}
 	}
-	return "", usage.Errorf("weights: no file %s%s", arg, orVersion(net, files))
+	return "", absent{usage.Errorf("weights: no file %s%s", arg, orVersion(net, files))}
 }
+
+// ErrAbsent is what errors.Is finds in the error of weights that are named
+// rightly, as far as one can tell, but are not on this machine.
+var ErrAbsent = errors.New("not on this machine")
+
+type absent struct{ error }
+
+func (a absent) Unwrap() []error { return []error{a.error, ErrAbsent} }
 
 func defaultEmbedded(net string, columns int) (string, error) {
 	files := embeddedFor(net, columns)
@@ -113,7 +121,7 @@ func cached(p PublishedFile) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", usage.Errorf("weights: %w", err)
 	}
-	return "", usage.Errorf("weights: %s %s is not in the cache (%s): %s, or give a file with --weights", p.Net, p.Version, path, howToGet(p))
+	return "", absent{usage.Errorf("weights: %s %s is not in the cache (%s): %s, or give a file with --weights", p.Net, p.Version, path, howToGet(p))}
 }
 
 // howToGet says what puts a published file into the cache.

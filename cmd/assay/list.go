@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -10,6 +11,7 @@ import (
 	"github.com/assay-xai/assay/dataset"
 	"github.com/assay-xai/assay/internal/usage"
 	"github.com/assay-xai/assay/orchestrate"
+	"github.com/assay-xai/assay/recipes"
 	"github.com/assay-xai/assay/trace"
 )
 
@@ -79,6 +81,7 @@ func shelves() []shelf {
 		{"neighbourhoods", fixed(func() []listed {
 			return each(trace.Neighbourhoods(), func(n trace.Neighbourhood) listed { return listed{ID: n.ID, Summary: n.Summary} })
 		})},
+		{"recipes", func(context.Context, environment) ([]listed, error) { return listRecipes() }},
 		{"starts", fixed(func() []listed {
 			return each(trace.Starts(), func(s trace.Start) listed { return listed{ID: s.ID, Summary: s.Summary} })
 		})},
@@ -91,6 +94,18 @@ func each[T any](list []T, line func(T) listed) []listed {
 		out[i] = line(v)
 	}
 	return out
+}
+
+func listRecipes() ([]listed, error) {
+	var out []listed
+	for _, name := range recipes.Names() {
+		plan, err := planOrRecipe(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, listed{ID: name, Summary: plan.Title, Paper: plan.Source})
+	}
+	return out, nil
 }
 
 func listMetrics() []listed {
@@ -163,8 +178,14 @@ func printList(env environment, asJSON bool, lines []listed) error {
 		return printJSON(env, lines)
 	}
 	t := table{header: []string{"id", "what it is"}}
+	sources := slices.ContainsFunc(lines, func(l listed) bool { return l.Paper != "" })
+	if sources {
+		t.header = append(t.header, "source")
+	}
 	for _, l := range lines {
-		t.add(l.ID, l.Summary)
+		if t.add(l.ID, l.Summary); sources {
+			t.rows[len(t.rows)-1] = append(t.rows[len(t.rows)-1], l.Paper)
+		}
 	}
 	t.print(env.stdout)
 	return nil

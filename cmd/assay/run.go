@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,22 +13,26 @@ import (
 
 	"github.com/assay-xai/assay/internal/usage"
 	"github.com/assay-xai/assay/orchestrate"
+	"github.com/assay-xai/assay/recipes"
 )
 
 func runCommand(env environment) *cli.Command {
 	return &cli.Command{
 		Name:      "run",
-		Usage:     "run a plan file",
+		Usage:     "run a plan file or a recipe",
 		ArgsUsage: "PLAN",
+		Description: "PLAN is a file, or the name of a recipe of assay list recipes: a table or figure of a paper with its published numbers.\n" +
+			"Recipes go on without weights and data that are not on this machine and list them as not measured.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "scale", Usage: "a named `CHANGE` of the plan, such as small", Category: whatCategory},
 			&cli.StringFlag{Name: "limit", Usage: "`N` images of every data entry", Category: whatCategory},
+			&cli.StringFlag{Name: "data", Usage: "`PATH` in place of the plan's data, or NAME=PATH for one entry of several", Category: whatCategory},
 		}, runFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return usage.Errorf("assay run takes one plan file, there are %d arguments", c.NArg())
 			}
-			plan, err := orchestrate.LoadPlan(c.Args().First())
+			plan, err := planOrRecipe(c.Args().First())
 			if err != nil {
 				return err
 			}
@@ -43,6 +49,9 @@ func runCommand(env environment) *cli.Command {
 					plan.Data[i].Limit = int(limit)
 				}
 			}
+			if err := otherData(plan, c.String("data")); err != nil {
+				return err
+			}
 			if err := overrideRun(c, plan); err != nil {
 				return err
 			}
@@ -56,30 +65,80 @@ func runCommand(env environment) *cli.Command {
 	}
 }
 
+// planOrRecipe reads a plan file or, where there is no such file, the recipe of
+// that name.
+func planOrRecipe(name string) (*orchestrate.Plan, error) {
+	if _, err := os.Stat(name); err == nil {
+		return orchestrate.LoadPlan(name)
+	}
+	if text, ok := recipes.Text(name); ok {
+		return orchestrate.ParsePlan(name+".yaml", text)
+	}
+	if strings.ContainsAny(name, "/.") {
+		return orchestrate.LoadPlan(name) // which says what is wrong
+	}
+	return nil, usage.Errorf("plan %s: no such file, and no recipe of that name: %s", name, orchestrate.DidYouMean(name, recipes.Names()))
+}
+
+// otherData puts another path into the plan's data.
+func otherData(plan *orchestrate.Plan, text string) error {
+	if text == "" {
+		return nil
+	}
+	plan.Data = slices.Clone(plan.Data)
+	var names []string
+	for i := range plan.Data {
+		d := &plan.Data[i]
+		name := d.EntryName()
+		if path, ok := strings.CutPrefix(text, name+"="); ok {
+			d.Name, d.Path = name, path
+			return nil
+		}
+		names = append(names, name)
+	}
+	if len(plan.Data) != 1 {
+		return usage.Errorf("--data %s: the plan has %d data entries: want NAME=PATH, the name one of %s", text, len(plan.Data), strings.Join(names, ", "))
+	}
+	plan.Data[0].Name, plan.Data[0].Path = names[0], text
+	return nil
+}
+
 // runResult is what study commands print as JSON.
 type runResult struct {
 	Units   int                      `json:"units"`
 	Failed  int                      `json:"failed"`
 	Before  int                      `json:"before"`
 	Summary []orchestrate.SummaryRow `json:"summary"`
+	Claims  []orchestrate.ClaimRow   `json:"claims,omitempty"`
 }
 
 // showRun prints a run's summary, and the searches of a small one.
 func showRun(env environment, asJSON bool, out string, r *orchestrate.Resolved, outcome orchestrate.Outcome) error {
 	if asJSON {
-		return printJSON(env, runResult{outcome.Units, outcome.Failed, outcome.Before, outcome.Summary})
+		return printJSON(env, runResult{outcome.Units, outcome.Failed, outcome.Before, outcome.Summary, outcome.Claims})
 	}
 	if r.Study.ID == "trace" {
 		if err := showTrace(env, out, r, outcome); err != nil {
 			return err
 		}
 	}
-	printSummary(env, outcome.Summary)
+	printSummary(env, shownMetrics(outcome.Summary, r.Plan.Report.Metrics))
+	printClaims(env, outcome.Claims)
+	printNotMeasured(env, outcome.Summary)
 	return nil
+}
+
+// shownMetrics leaves out the metrics that the plan's tables do not show.
+func shownMetrics(rows []orchestrate.SummaryRow, metrics []string) []orchestrate.SummaryRow {
+	if len(metrics) == 0 {
+		return rows
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(row orchestrate.SummaryRow) bool { return !slices.Contains(metrics, row.Metric) })
 }
 
 // printSummary leaves out the parameters that all rows share.
 func printSummary(env environment, rows []orchestrate.SummaryRow) {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(row orchestrate.SummaryRow) bool { return row.Reading == orchestrate.ReadingNotMeasured })
 	vary := varying(rows)
 	header := slices.Concat([]string{"net"}, vary, []string{"metric", "mean", "95 % of means", "images"})
 	reference := slices.ContainsFunc(rows, func(r orchestrate.SummaryRow) bool { return r.Reference != nil })
@@ -104,6 +163,74 @@ func printSummary(env environment, rows []orchestrate.SummaryRow) {
 		t.add(cells...)
 	}
 	t.print(env.stdout)
+}
+
+// printNotMeasured says what is missing and why, each reason once.
+func printNotMeasured(env environment, rows []orchestrate.SummaryRow) {
+	var reasons []string
+	count, nets := map[string]int{}, map[string][]string{}
+	for _, row := range rows {
+		if row.Reading != orchestrate.ReadingNotMeasured {
+			continue
+		}
+		if count[row.Reason]++; count[row.Reason] == 1 {
+			reasons = append(reasons, row.Reason)
+		}
+		if name := row.Net; name != "" && !slices.Contains(nets[row.Reason], name) {
+			nets[row.Reason] = append(nets[row.Reason], name)
+		}
+	}
+	for i, reason := range reasons {
+		if i == 0 {
+			fmt.Fprintln(env.stdout)
+		}
+		what := strings.Join(nets[reason], ", ")
+		if n := count[reason]; n > 1 {
+			what = strings.TrimPrefix(fmt.Sprintf("%s, %d published rows", what, n), ", ")
+		}
+		if what != "" {
+			what = " " + what
+		}
+		fmt.Fprintf(env.stdout, "NOT MEASURED%s: %s\n", what, reason)
+	}
+}
+
+// printClaims shows what became of the claims.
+func printClaims(env environment, rows []orchestrate.ClaimRow) {
+	if len(rows) == 0 {
+		return
+	}
+	vary := claimsVary(rows)
+	t := table{header: slices.Concat([]string{"claim", "reading", "difference", "95 % of means", "images"}, vary), right: map[int]bool{2: true, 4: true}}
+	for _, row := range rows {
+		cells := []string{row.Claim, row.Reading, "-", "-", "-"}
+		if row.Difference != nil {
+			cells[2], cells[3], cells[4] = fmt.Sprintf("%.4f", *row.Difference), fmt.Sprintf("%.4f .. %.4f", *row.Lo, *row.Hi), strconv.Itoa(row.N)
+		}
+		for _, k := range vary {
+			v := any(row.Net)
+			if k != "net" {
+				v = row.Params[k]
+			}
+			cells = append(cells, fmt.Sprint(orDash(v)))
+		}
+		t.add(cells...)
+	}
+	fmt.Fprintln(env.stdout)
+	t.print(env.stdout)
+}
+
+// claimsVary lists what the measured claims differ in.
+func claimsVary(rows []orchestrate.ClaimRow) []string {
+	var measured []orchestrate.SummaryRow
+	for _, row := range rows {
+		if row.Difference != nil {
+			params := orchestrate.Params{"net": row.Net}
+			maps.Copy(params, row.Params)
+			measured = append(measured, orchestrate.SummaryRow{Params: params})
+		}
+	}
+	return varying(measured)
 }
 
 func orDash(v any) any {

@@ -1,0 +1,196 @@
+package orchestrate
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/assay-xai/assay/metrics"
+)
+
+// ClaimsFile holds what became of the plan's claims, relative to OUT: a JSON
+// array of ClaimRow. A plan without claims leaves none.
+const ClaimsFile = "claims.json"
+
+// Claim is something that a source says without a number, or shows in a plot.
+// With Higher and Lower it is checked: of every two settings of which one
+// matches Higher and the other Lower, and which are alike in all else that both
+// have, the first has the higher mean of Metric over the same images.
+type Claim struct {
+	Claim  string         `yaml:"claim"`
+	Metric string         `yaml:"metric,omitempty"`
+	Higher map[string]any `yaml:"higher,omitempty"`
+	Lower  map[string]any `yaml:"lower,omitempty"`
+	// Within makes it a claim that the difference is at most so much.
+	Within *float64 `yaml:"within,omitempty"`
+}
+
+// Readings of a claim; ReadingNotMeasured is one more.
+const (
+	ReadingHolds      = "holds"
+	ReadingFails      = "does not hold"
+	ReadingUndecided  = "undecided"
+	ReadingSeeFigures = "see the figures"
+)
+
+// ClaimRow is a claim on one pair of settings.
+type ClaimRow struct {
+	Claim  string `json:"claim"`
+	Net    string `json:"net,omitempty"`
+	Params Params `json:"params,omitempty"` // that both settings share and the run varies
+	Metric string `json:"metric,omitempty"`
+	// Difference is the mean over images of Higher's value minus Lower's; Lo and
+	// Hi bound it with 95 % confidence (percentiles of a bootstrap over images).
+	Difference *float64 `json:"difference,omitempty"`
+	Lo         *float64 `json:"lo,omitempty"`
+	Hi         *float64 `json:"hi,omitempty"`
+	N          int      `json:"n"`
+	// Reading is "holds" or "does not hold" where the bounds leave no doubt,
+	// else "undecided".
+	Reading string `json:"reading"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+func (s Study) checkClaims(p *Plan) error {
+	var ids, keys []string
+	for _, m := range s.Metrics {
+		ids = append(ids, m.ID)
+	}
+	keys = append(keys, "net", "data")
+	for _, d := range s.Parameters {
+		keys = append(keys, d.Name)
+	}
+	for i, c := range p.Claims {
+		at := fmt.Sprintf("$.claims[%d]", i)
+		switch {
+		case c.Claim == "":
+			return p.errorf(at, "a claim without its words (claim: ...)")
+		case (c.Higher == nil) != (c.Lower == nil):
+			return p.errorf(at, "claim %q: want both higher and lower, or none", c.Claim)
+		case c.Higher == nil:
+			continue
+		case !slices.Contains(ids, c.Metric):
+			return p.errorf(at, "claim %q: metric %q: %s", c.Claim, c.Metric, DidYouMean(c.Metric, ids))
+		}
+		for side, row := range map[string]map[string]any{"higher": c.Higher, "lower": c.Lower} {
+			for _, k := range sortedKeys(row) {
+				if !slices.Contains(keys, k) {
+					return p.errorf(at+"."+side+"."+k, "claim %q: key %q: %s", c.Claim, k, DidYouMean(k, keys))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// measuredGroup is a setting with its metrics' values by image.
+type measuredGroup struct {
+	net    string
+	params Params
+	values map[string]map[int]float64 // metric, item
+}
+
+// claims checks the plan's claims.
+func (r *Resolved) claims(groups []measuredGroup) []ClaimRow {
+	var out []ClaimRow
+	for _, c := range r.Plan.Claims {
+		if c.Higher == nil {
+			out = append(out, ClaimRow{Claim: c.Claim, Reading: ReadingSeeFigures})
+			continue
+		}
+		found := false
+		for _, a := range groups {
+			if !a.is(c.Metric, c.Higher) {
+				continue
+			}
+			for _, b := range groups {
+				if b.is(c.Metric, c.Lower) && c.alike(a, b) {
+					out = append(out, c.row(a, b))
+					found = true
+				}
+			}
+		}
+		if !found {
+			why := "no two settings of this run to compare"
+			for _, n := range r.Plan.Nets {
+				if n.Absent != "" {
+					why = n.Absent
+					break
+				}
+			}
+			out = append(out, ClaimRow{Claim: c.Claim, Metric: c.Metric, Reading: ReadingNotMeasured, Reason: why})
+		}
+	}
+	return out
+}
+
+func (g measuredGroup) is(metric string, want map[string]any) bool {
+	row := SummaryRow{Net: g.net, Params: g.params, Metric: metric}
+	return len(g.values[metric]) > 0 && row.matches(want)
+}
+
+// alike says whether two settings agree in everything that the claim does not
+// speak of, as far as both have it.
+func (c Claim) alike(a, b measuredGroup) bool {
+	spoken := func(k string) bool { _, x := c.Higher[k]; _, y := c.Lower[k]; return x || y }
+	if a.net != b.net && !spoken("net") {
+		return false
+	}
+	// What a solver is told is nothing to another.
+	solvers := plain(a.params["solver"]) != plain(b.params["solver"])
+	for k, v := range a.params {
+		if w, ok := b.params[k]; ok && plain(v) != plain(w) && !spoken(k) && !(solvers && k == "schedule") {
+			return false
+		}
+	}
+	return true
+}
+
+func (c Claim) row(a, b measuredGroup) ClaimRow {
+	out := ClaimRow{Claim: c.Claim, Net: a.net, Metric: c.Metric, Params: Params{}}
+	for k, v := range a.params {
+		if w, ok := b.params[k]; ok && plain(v) == plain(w) {
+			out.Params[k] = v
+		}
+	}
+	var items []int
+	for item := range a.values[c.Metric] {
+		if _, ok := b.values[c.Metric][item]; ok {
+			items = append(items, item)
+		}
+	}
+	slices.Sort(items)
+	var diff []float64
+	for _, item := range items {
+		diff = append(diff, a.values[c.Metric][item]-b.values[c.Metric][item])
+	}
+	if len(diff) == 0 {
+		out.Reading, out.Reason = ReadingNotMeasured, "no image has both"
+		return out
+	}
+	m := metrics.Summarise(diff, level, bootstrapSeed)
+	out.Difference, out.Lo, out.Hi, out.N = &m.Mean, &m.Lo, &m.Hi, m.N
+	lo, hi := m.Lo, m.Hi
+	if c.Within != nil { // the claim is that Within minus the difference is not negative
+		lo, hi = *c.Within-m.Hi, *c.Within-m.Lo
+		if lo == 0 {
+			lo = 1
+		}
+	}
+	switch {
+	case lo > 0:
+		out.Reading = ReadingHolds
+	case hi < 0 || hi == 0 && lo == 0:
+		out.Reading = ReadingFails
+	default:
+		out.Reading = ReadingUndecided
+	}
+	return out
+}
+
+func writeClaims(out string, rows []ClaimRow) error {
+	if rows == nil {
+		return nil
+	}
+	return writeJSON(filepath.Join(out, ClaimsFile), rows)
+}

@@ -1,0 +1,180 @@
+package recipes_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/assay-xai/assay/internal/fake"
+	"github.com/assay-xai/assay/internal/usage"
+	"github.com/assay-xai/assay/orchestrate"
+	"github.com/assay-xai/assay/recipes"
+	"github.com/assay-xai/assay/weights"
+)
+
+// catalogue is a fake backend whose nets have the names, inputs and numbers of
+// classes that recipes ask for.
+type catalogue struct{ *fake.Backend }
+
+// inputs of the nets that recipes name; those without are ImageNet's.
+var inputs = map[string][]int{"cifar-resnet20": {3, 32, 32}, "cifar-resnet56": {3, 32, 32}, "cnn3": {1, 8, 8}, "cnn3-cifar": {3, 32, 32}}
+
+func netNames() []string {
+	names := []string{"cnn3", "cnn3-cifar"}
+	for _, p := range weights.Published() {
+		names = append(names, p.Net)
+	}
+	return names
+}
+
+func (c catalogue) Catalogue(ctx context.Context) (orchestrate.Catalogue, error) {
+	out, err := c.Backend.Catalogue(ctx)
+	out.Nets, out.Imputers = nil, nil
+	for _, name := range netNames() {
+		info, _ := c.Describe(ctx, name, 0, 0)
+		out.Nets = append(out.Nets, orchestrate.Entry{ID: name, Input: info.Input, Classes: info.Classes, Preset: info.Preset})
+	}
+	for _, id := range []string{"zero", "mean", "blur"} {
+		out.Imputers = append(out.Imputers, orchestrate.Entry{ID: id})
+	}
+	return out, err
+}
+
+func (c catalogue) Describe(ctx context.Context, net string, classes, features int) (orchestrate.NetInfo, error) {
+	info, err := c.Backend.Describe(ctx, "tiny", classes, features)
+	info.Net, info.Input, info.Preset = net, []int{3, 224, 224}, "imagenet"
+	if in, ok := inputs[net]; ok {
+		info.Input, info.Preset = in, "cifar10"
+	} else if classes == 0 {
+		info, err = c.Backend.Describe(ctx, "tiny", 1000, features)
+		info.Net, info.Input, info.Preset = net, []int{3, 224, 224}, "imagenet"
+	}
+	if net == "cnn3" {
+		info.Preset = "digits"
+	}
+	return info, err
+}
+
+func (c catalogue) open(string, int) (orchestrate.Backend, error) { c.Name = "cpu"; return c, nil }
+
+// machine is one that has everything: weights of all nets, and data.
+func machine(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", dir)
+	t.Setenv(orchestrate.DataVariable, filepath.Join(dir, "data"))
+	cache := filepath.Join(dir, "assay", "weights")
+	require.NoError(t, os.MkdirAll(cache, 0o777))
+	for _, p := range weights.Published() {
+		classes := 1000
+		if strings.HasPrefix(p.Net, "cifar") {
+			classes = 10
+		}
+		// The content says what it is, whatever the name.
+		require.NoError(t, fake.Weights(filepath.Join(cache, "w.safetensors"), classes))
+		require.NoError(t, os.Rename(filepath.Join(cache, "w.safetensors"), filepath.Join(cache, p.File)))
+	}
+	for _, name := range []string{"imagenet-val/n01440764/a.jpg", "imagenet-val/n01443537/b.jpg", "cifar10/airplane/a.jpg", "cifar10/bird/b.jpg"} {
+		path := filepath.Join(dir, "data", filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		require.NoError(t, os.WriteFile(path, []byte(name), 0o666))
+	}
+}
+
+func parse(t *testing.T, name, scale string) *orchestrate.Plan {
+	text, ok := recipes.Text(name)
+	require.True(t, ok)
+	plan, err := orchestrate.ParsePlan(name+".yaml", text)
+	require.NoError(t, err)
+	require.NotEmpty(t, plan.Title, "a recipe without title")
+	require.NotEmpty(t, plan.Source, "a recipe that does not say what it reproduces")
+	plan, err = plan.Scaled(scale)
+	require.NoError(t, err)
+	return plan
+}
+
+// Every recipe is a plan that can be run at every scale, and as it was
+// published every published row and every claim speaks of a point of its grid.
+func TestRecipesResolve(t *testing.T) {
+	machine(t)
+	require.NotEmpty(t, recipes.Names())
+	for _, name := range recipes.Names() {
+		for _, scale := range []string{"", "small", "demo"} {
+			t.Run(fmt.Sprint(name, scale), func(t *testing.T) {
+				plan := parse(t, name, scale)
+				require.True(t, plan.Optional, "a recipe goes on without what is not there: optional: true")
+				require.NotEmpty(t, append(plan.Reference, claims(plan)...), "a recipe says what was published")
+				plan.Train, plan.Device, plan.Batch = nil, "cpu", 8
+				for i, n := range plan.Nets {
+					if strings.HasPrefix(n.Weights, "train:") {
+						plan.Nets[i].Weights = filepath.Join(t.TempDir(), "w.safetensors")
+						require.NoError(t, fake.Weights(plan.Nets[i].Weights, 2))
+					}
+				}
+				if strings.HasPrefix(plan.Nets[0].Net, "cnn3") && plan.Nets[0].Weights == "" {
+					plan.Nets[0].Weights = filepath.Join(t.TempDir(), "w.safetensors")
+					require.NoError(t, fake.Weights(plan.Nets[0].Weights, 10))
+				}
+				r, err := orchestrate.Resolve(t.Context(), plan, catalogue{&fake.Backend{Name: "cpu"}})
+				require.NoError(t, err)
+				defer r.Close()
+				for _, n := range r.Plan.Nets {
+					require.Empty(t, n.Absent)
+				}
+				if scale == "" {
+					require.Empty(t, r.Unmatched())
+				}
+			})
+		}
+	}
+}
+
+func claims(p *orchestrate.Plan) (out []map[string]any) {
+	for _, c := range p.Claims {
+		out = append(out, map[string]any{"claim": c.Claim})
+	}
+	return out
+}
+
+// A mistake in the key or the value of a published row does not go unseen.
+func TestMistakesInPublishedRows(t *testing.T) {
+	machine(t)
+	plan := parse(t, "trace-table2", "")
+	plan.Device, plan.Batch = "cpu", 8
+	for row, want := range map[string]string{
+		`{net: resnet18, slover: sa, metric: prob-le-mo}`:   `key "slover": did you mean solver`,
+		`{net: resnet18, solver: sa, metric: prob-le-no}`:   `metric "prob-le-no": did you mean prob-le-mo`,
+		`{net: resnet81, solver: sa, metric: prob-le-mo}`:   "",
+		`{net: resnet18, solver: sb, metric: prob-le-mo}`:   "",
+		`{net: resnet18, iterations: 7, metric: seconds}`:   "",
+		`{net: resnet18, objective: le, iterations: 5000}`:  "",
+		`{net: resnet18, data: cifar10, metric: logit-le}`:  "",
+		`{net: resnet18, reference: blur, metric: prob-le}`: "",
+	} {
+		text := "version: 1\nstudy: trace\nreference:\n- " + strings.TrimSuffix(row, "}") + ", value: 1}\n"
+		wrong, err := orchestrate.ParsePlan("wrong.yaml", []byte(text))
+		require.NoError(t, err)
+		bad := *plan
+		bad.Reference = append(bad.Reference, wrong.Reference...)
+		r, err := orchestrate.Resolve(t.Context(), &bad, catalogue{&fake.Backend{Name: "cpu"}})
+		if want != "" {
+			require.ErrorIs(t, err, usage.Err)
+			require.ErrorContains(t, err, want)
+			continue
+		}
+		require.NoError(t, err)
+		require.Len(t, r.Unmatched(), 1, row)
+		require.NoError(t, r.Close())
+	}
+}
+
+func TestTextOfUnknownRecipes(t *testing.T) {
+	for _, name := range []string{"", "trace", "../recipes/trace-table2", "trace-table2.yaml"} {
+		_, ok := recipes.Text(name)
+		require.False(t, ok, name)
+	}
+}
