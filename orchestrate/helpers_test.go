@@ -83,6 +83,19 @@ func (w *world) plan(study, grid string) *orchestrate.Plan {
 	return p
 }
 
+// columns is a plan of searches on a table of three rows and nine columns, so few
+// that all their states are quickly scored.
+func (w *world) columns(grid string) *orchestrate.Plan {
+	require.NoError(w.t, fake.Weights(w.path("logistic.safetensors"), 2))
+	require.NoError(w.t, os.WriteFile(w.path("t.csv"), []byte("a,b,c,d,e,f,g,h,i,class\n"+
+		"1,2,3,4,5,6,7,8,9,0\n2,-1,4,-3,2,5,-2,3,1,1\n5,-5,5,0,2,-2,2,1,-4,1\n"), 0o666))
+	p, err := orchestrate.ParsePlan("plan.yaml", []byte(subst("version: 1\nstudy: trace\n"+
+		"nets: [{net: logistic, weights: DIR/logistic.safetensors, preset: table}]\n"+
+		"data: [{path: DIR/t.csv}]\ngrid: "+grid+"\nbatch: 8\nthreads: 1\n", w.dir)))
+	require.NoError(w.t, err)
+	return p
+}
+
 func (w *world) run(p *orchestrate.Plan, out string) (orchestrate.Outcome, error) {
 	return orchestrate.Run(w.t.Context(), orchestrate.Job{Plan: p, Out: w.path(out), Open: w.backend.Opener()})
 }

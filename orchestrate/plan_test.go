@@ -40,6 +40,10 @@ func TestMistakesInPlans(t *testing.T) {
 		{"edge", head + "grid: {edge: 9}\n", "edge 9: want one of 2,4,7,8"},
 		{"edge larger than the image", head + "grid: {edge: 14}\n", "edge 14 is larger than the image"},
 		{"greedy le-mo", head + "grid: {solver: greedy}\n", "solver greedy cannot maximise le-mo"},
+		{"exact", head + "grid: {solver: [exact, complete-search]}\n", "edge 7: trace: solver exact scores all 2^t states, too many for t = 49 features: want at most 16 (of images: edge 2 or 4)"},
+		{"schedule of another solver", head + "grid: {solver: complete-search, edge: 4, schedule: paper}\n", `schedule "paper" of solver complete-search: want one of separate, joint`},
+		{"start of a map", head + "grid: {solver: order, start: map}\n", `start "map"`},
+		{"width", head + "grid: {solver: beam, width: 0}\n", "width 0: want at least 1"},
 		{"budget", head + "grid: {iterations: 0}\n", "iterations 0: want at least 1"},
 		{"precision", head + "precision: f16\n", `plan.yaml:7:12: precision "f16": did you mean bf16`},
 		{"threads", head + "threads: -1\n", "threads -1: want at least 1"},
@@ -128,6 +132,79 @@ func TestGridIsAProductWithoutRepeats(t *testing.T) {
 	require.Equal(t, 1, run("{edge: 2, iterations: 2, start: [random], schedule: paper, eta: [.999, 0.999]}"))
 }
 
+// Every solver in one grid: what a solver does not look at makes no units, and
+// what it cannot take is left out, with a word.
+func TestGridOfSolvers(t *testing.T) {
+	w := newWorld(t, 1)
+	grid := func(text string) (outcome orchestrate.Outcome, warnings []string) {
+		outcome, err := orchestrate.Run(t.Context(), orchestrate.Job{Plan: w.plan("trace", text), Open: w.backend.Opener(),
+			Progress: func(e orchestrate.Event) {
+				if e.Kind == orchestrate.Warning {
+					warnings = append(warnings, e.Message)
+				}
+			}})
+		require.NoError(t, err)
+		return outcome, warnings
+	}
+	// beam and exact take no budget, no start and no neighbourhood; width is beam's.
+	outcome, warnings := grid("{edge: 2, objective: le, solver: [beam, exact], iterations: [1, 2], start: [random, greedy-le], neighbourhood: [star, mix], width: [1, 2]}")
+	require.Equal(t, 3, outcome.Units)
+	require.Empty(t, warnings)
+	outcome, warnings = grid("{edge: 2, solver: order, start: [random, greedy-le], objective: [le, mo]}")
+	require.Equal(t, 4, outcome.Units)
+	require.Empty(t, warnings)
+	// 49 features: annealing alone.
+	outcome, warnings = grid("{edge: [4, 7], iterations: 2, solver: [sa, exact, complete-search]}")
+	require.Equal(t, 4, outcome.Units)
+	require.Len(t, warnings, 1)
+	require.Contains(t, warnings[0], "left out of the grid: edge 7: trace: solver exact")
+	outcome, warnings = grid("{edge: 2, iterations: 2, solver: [sa, complete-search], schedule: [paper, joint]}")
+	require.Equal(t, 2, outcome.Units)
+	require.Len(t, warnings, 1)
+}
+
+// From one plan: no search is above the optimum, nor that above its bounds, whose
+// records have curves and no trajectory.
+func TestRecordsOfBounds(t *testing.T) {
+	w := newWorld(t, 0)
+	p := w.columns("{iterations: 60, objective: [le, mo, le-mo], scoreOn: [prob, logit], schedule: [paper, separate, joint], "+
+		"solver: [sa, tabu, greedy, greedy-le-mo, beam, order, exact, complete-search]}")
+	_, err := w.run(p, "out")
+	require.NoError(t, err)
+	type game struct{ image, objective, on string }
+	found := map[game]map[string]float64{}
+	for _, r := range w.records("out") {
+		require.Empty(t, r.Error)
+		g := game{r.Image, r.Objective, r.ScoreOn}
+		if found[g] == nil {
+			found[g] = map[string]float64{}
+		}
+		name := r.Solver
+		if name == "complete-search" {
+			name += " " + r.Params["schedule"].(string)
+			require.True(t, r.Bound)
+			require.Empty(t, r.Trajectory)
+			require.Nil(t, r.Relaxed)
+		} else {
+			require.False(t, r.Bound)
+			require.Len(t, r.Trajectory, 9)
+		}
+		require.Len(t, r.Curves.Prob.Mo, 10)
+		found[g][name] = r.Value
+	}
+	require.Len(t, found, 18)
+	for g, value := range found {
+		require.GreaterOrEqual(t, len(value), 7, g)
+		for name, v := range value {
+			if !strings.HasPrefix(name, "complete-search") {
+				require.LessOrEqual(t, v, value["exact"], "%v %s", g, name)
+			}
+		}
+		require.LessOrEqual(t, value["exact"], value["complete-search joint"])
+		require.LessOrEqual(t, value["complete-search joint"], value["complete-search separate"])
+	}
+}
+
 func TestPublishedRows(t *testing.T) {
 	w := newWorld(t, 3)
 	text := planText(w.dir, "trace", "{edge: [2, 4], solver: greedy, objective: le, reference: blur}") +
@@ -172,6 +249,19 @@ func TestTables(t *testing.T) {
 			}
 		}
 	}
+	p, err := orchestrate.ParsePlan("plan.yaml", []byte(substAll(text, w.dir, "trace", "{solver: exact}")))
+	require.NoError(t, err)
+	_, err = w.run(p, "exact")
+	require.NoError(t, err)
+	// 17 columns are too many.
+	wide := strings.Repeat("1,", 17)
+	require.NoError(t, os.WriteFile("t.csv", []byte("a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,class\n"+wide+"0\n"+wide+"1\n"), 0o666))
+	p, err = orchestrate.ParsePlan("plan.yaml", []byte(substAll(text, w.dir, "trace", "{solver: [exact, complete-search]}")))
+	require.NoError(t, err)
+	_, err = w.run(p, "wide")
+	require.ErrorIs(t, err, usage.Err)
+	require.ErrorContains(t, err, "the 17 columns of t.csv: trace: solver exact scores all 2^t states, too many for t = 17 features: want at most 16")
+	require.NotContains(t, err.Error(), "\n")
 	w.closed()
 }
 

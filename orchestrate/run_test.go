@@ -426,3 +426,25 @@ func TestReducedPrecisionIsScoredAgain(t *testing.T) {
 		require.InDelta(t, r.Sums.Prob.Le-r.Sums.Prob.Mo, r.Value, 1e-9)
 	}
 }
+
+// A proof is of the scores it looked at: exact and its bounds play in f32 from the
+// beginning.
+func TestProofsAreOfFullPrecision(t *testing.T) {
+	w := newWorld(t, 0)
+	grid := "{solver: [exact, complete-search], objective: le-mo, target: 1}"
+	results := func(precision string) map[string]*record.Trace {
+		p := w.columns(grid)
+		p.Precision = precision
+		_, err := w.run(p, precision)
+		require.NoError(t, err)
+		out := map[string]*record.Trace{}
+		for _, r := range w.records(precision) {
+			require.Empty(t, r.Warnings)
+			out[r.Image+r.Solver] = r.Trace
+		}
+		require.Len(t, out, 6)
+		return out
+	}
+	require.Equal(t, results("f32"), results("bf16"))
+	w.closed()
+}

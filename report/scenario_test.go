@@ -97,6 +97,42 @@ func TestMeanCurve(t *testing.T) {
 	require.InDeltaSlice(t, []float64{.5, .4, .4, .4, 0}, ys, plotPrecision)
 }
 
+// A bound has curves and numbers and no order: no heat map, no strips, and
+// nothing of it is called damaged. One with a trajectory is.
+func TestBounds(t *testing.T) {
+	f := newFakeRun(t)
+	f.file("plan.yaml", fmt.Sprintf(fakePlan, "A search and its bound"))
+	f.picture("chelsea.png", photograph(t, "chelsea.png", 224))
+	f.add(fakeRecord("1", "chelsea.png", 282, 282, fakeTrace("chelsea.png", 4, .5, .45, .2, .5, 0)))
+	for i, edge := range []int{4, 0} {
+		bound := fakeTrace("chelsea.png", 4, .5, .45, .2, .6, 0)
+		bound.Solver, bound.Bound, bound.Trajectory, bound.History, bound.Last, bound.EdgePatches = "complete-search", true, nil, nil, nil, edge
+		f.add(fakeRecord(fmt.Sprint("bound", i), "chelsea.png", 282, 282, bound))
+	}
+	wrong := fakeTrace("chelsea.png", 4, .5, .45, .2, .6, 0)
+	wrong.Bound = true
+	f.add(fakeRecord("wrong", "chelsea.png", 282, 282, wrong))
+	text := f.write(Options{})
+	page := parse(t, text)
+	results := page.all("section.result")
+	require.Len(t, results, 3)
+	require.Len(t, page.all("figure.heat"), 1)
+	require.Len(t, page.all("div.strip"), 2)
+	bounds := 0
+	for _, r := range results {
+		r.one(t, "div.scrub")
+		if len(r.all("figure.heat")) == 1 {
+			require.Contains(t, r.text, "move to delete patches")
+			continue
+		}
+		bounds++
+		require.Contains(t, r.text, "There is no order to draw")
+		require.Contains(t, r.text, "move along the curves")
+	}
+	require.Equal(t, 2, bounds)
+	require.Contains(t, text, "trajectory has 16 features, want 0")
+}
+
 func (n *node) curve1(t *testing.T, class string) (xs, ys []float64) {
 	return n.one(t, "svg.plot").curve(t, class)
 }

@@ -212,7 +212,7 @@ func TestSixteenFeaturesAtMost(t *testing.T) {
 		require.NoError(t, o.Check(16))
 		err := o.Check(17)
 		require.ErrorIs(t, err, usage.Err)
-		require.ErrorContains(t, err, "t = 17 features: want at most 16 (edge 2 or 4)")
+		require.ErrorContains(t, err, "t = 17 features: want at most 16 (of images: edge 2 or 4)")
 		_, err = Run(context.Background(), Problem{T: 49, ImageID: "a", Scorer: hashed(4)}, o)
 		require.ErrorIs(t, err, usage.Err)
 	}

@@ -268,7 +268,7 @@ func (s Solver) CheckFeatures(t int) error {
 			edges = append(edges, strconv.Itoa(e))
 		}
 	}
-	return usage.Errorf("trace: solver %s scores all 2^t states, too many for t = %d features: want at most %d (edge %s)",
+	return usage.Errorf("trace: solver %s scores all 2^t states, too many for t = %d features: want at most %d (of images: edge %s)",
 		s.ID, t, s.MaxFeatures, strings.Join(edges, " or "))
 }
 
