@@ -517,6 +517,13 @@ func (r *resolver) checkItems() error {
 	return nil
 }
 
+// warnOnce adds a warning that is not there yet.
+func (r *Resolved) warnOnce(message string) {
+	if !slices.Contains(r.Warnings, message) {
+		r.Warnings = append(r.Warnings, message)
+	}
+}
+
 // fit is the study's Fit, if it has one.
 func (r *Resolved) fit(n *ResolvedNet, d *ResolvedData, point Params) (Params, error) {
 	if r.Study.Fit == nil {

@@ -266,7 +266,7 @@ func (st *stage) search(u Unit, rec record.Record, slot int, b *board, scorer tr
 		err = st.again(u, &result, slot, rec.Target)
 	}
 	rec.Cost = record.Cost{Seconds: (j.Device + b.rows.worked(slot)).Seconds(), Evaluations: result.Evaluations,
-		Forwards: result.Forwards, StartForwards: result.StartForwards, Discarded: result.Discarded}
+		Forwards: result.Forwards, StartForwards: result.StartForwards, Changed: result.Changed, Discarded: result.Discarded}
 	var device *deviceError
 	switch {
 	case st.ctx.Err() != nil:

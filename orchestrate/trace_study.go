@@ -233,7 +233,7 @@ func fitTrace(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (Params, e
 		if err := solver.CheckFeatures(edge * edge); err != nil {
 			return nil, &inapplicable{fmt.Errorf("edge %d: %w", edge, err)}
 		}
-		return p, nil
+		return p, checkCost(r, p, edge*edge, d.Set.Len())
 	}
 	if err := solver.CheckFeatures(shape[0]); err != nil {
 		return nil, &inapplicable{fmt.Errorf("the %d columns of %s: %w", shape[0], d.Name, err)}
@@ -245,6 +245,28 @@ func fitTrace(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (Params, e
 		}
 	}
 	return out, nil
+}
+
+// Searches that ask for more states an image are announced, or refused: at a
+// thousand states a second they take a quarter of an hour, or twelve days.
+const (
+	announcedStates = 1e6
+	refusedStates   = 1e9
+)
+
+// checkCost says what a search with many features costs before it begins.
+func checkCost(r *Resolved, p Params, features, images int) error {
+	states, err := traceOptions(Unit{Params: p}).Estimate(features)
+	if err != nil || states < announcedStates {
+		return err
+	}
+	cost := fmt.Sprintf("solver %s with %d features asks for about %.2g states an image", p.Text("solver"), features, states)
+	if states > refusedStates {
+		return usage.Errorf("%s: want a smaller --edge, fewer --iterations, a budget of --evaluations or --time, or --solver order", cost)
+	}
+	r.warnOnce(fmt.Sprintf("%s: %s for %d at 1000 states a second", cost,
+		time.Duration(states*float64(images)/1000*float64(time.Second)).Round(time.Minute), images))
+	return nil
 }
 
 func traceMetrics() []Metric {

@@ -6,7 +6,7 @@ Reads one JSON command a line on standard input and answers with one JSON line:
                                                     -> {"rate": images a second}
   {"do": "train", "mode": "eager"|"channels-last", "net": "cifar-resnet20"|"cnn3-fashion", "batch": 128, "seconds": 3}
                                                     -> {"rate": images a second}
-  {"do": "trace-plain", "net": "resnet18", "edge": 7, "iterations": 2}
+  {"do": "trace-plain", "net": "resnet18"|"cifar-resnet20"|"efficientnet-lite0", "edge": 7, "iterations": 2}
                                                     -> {"secondsPerIteration": ...}
 Weights are random: the cost does not depend on them. The plain loop scores all
 2(t+1) masked images of every candidate of simulated annealing, as published.
@@ -19,10 +19,46 @@ import torch
 import torchvision
 
 
+class InvertedResidual(torch.nn.Module):
+    """EfficientNet-Lite's block: no squeeze-and-excitation, ReLU6."""
+
+    def __init__(self, inputs, outputs, expansion, stride, kernel):
+        super().__init__()
+        nn, wide = torch.nn, inputs * expansion
+        layers = [] if expansion == 1 else [nn.Conv2d(inputs, wide, 1, bias=False), nn.BatchNorm2d(wide), nn.ReLU6(True)]
+        layers += [nn.Conv2d(wide, wide, kernel, stride, kernel // 2, groups=wide, bias=False), nn.BatchNorm2d(wide),
+                   nn.ReLU6(True), nn.Conv2d(wide, outputs, 1, bias=False), nn.BatchNorm2d(outputs)]
+        self.layers, self.residual = nn.Sequential(*layers), stride == 1 and inputs == outputs
+
+    def forward(self, x):
+        return x + self.layers(x) if self.residual else self.layers(x)
+
+
+def efficientnet_lite0():
+    nn, inputs = torch.nn, 32
+    layers = [nn.Conv2d(3, inputs, 3, 2, 1, bias=False), nn.BatchNorm2d(inputs), nn.ReLU6(True)]
+    for expansion, outputs, count, stride, kernel in (
+            (1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3), (6, 112, 3, 1, 5), (6, 192, 4, 2, 5), (6, 320, 1, 1, 3)):
+        for i in range(count):
+            layers.append(InvertedResidual(inputs, outputs, expansion, stride if i == 0 else 1, kernel))
+            inputs = outputs
+    layers += [nn.Conv2d(inputs, 1280, 1, bias=False), nn.BatchNorm2d(1280), nn.ReLU6(True), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+               nn.Linear(1280, 1000)]
+    return nn.Sequential(*layers)
+
+
 def net(name, cache={}):
     if name not in cache:
         torch.manual_seed(0)
-        cache[name] = getattr(torchvision.models, name)().eval()
+        if name == "efficientnet-lite0":
+            model = efficientnet_lite0()
+        elif name == "cifar-resnet20":
+            from golden_nets import CifarResNet
+
+            model = CifarResNet(3)
+        else:
+            model = getattr(torchvision.models, name)()
+        cache[name] = model.eval()
     return cache[name]
 
 
@@ -90,14 +126,15 @@ def train(command):
 
 def trace_plain(command):
     model, edge = net(command["net"]), command["edge"]
-    t, patch = edge * edge, 224 // edge
-    x = torch.randn(1, 3, 224, 224)
+    side = 32 if command["net"] == "cifar-resnet20" else 224
+    t, rows = edge * edge, torch.clamp(torch.arange(side) // (side // edge), max=edge - 1)
+    x = torch.randn(1, 3, side, side)
     generator = torch.Generator().manual_seed(0)
 
     def mask(deleted):
         grid = torch.ones(edge * edge)
         grid[list(deleted)] = 0
-        return grid.view(edge, edge).repeat_interleave(patch, 0).repeat_interleave(patch, 1)
+        return grid.view(edge, edge)[rows][:, rows]
 
     def value(order):
         masks = [mask(order[:k]) for k in range(t + 1)] + [mask(order[t - k:]) for k in range(t + 1)]
@@ -106,6 +143,7 @@ def trace_plain(command):
         return (p[: t + 1].sum() - p[t + 1:].sum()).item()
 
     order = torch.randperm(t, generator=generator).tolist()
+    value(order)  # warms up
     current, temperature = value(order), 0.1
     start = time.perf_counter()
     for _ in range(command["iterations"]):

@@ -27,6 +27,7 @@ func annealing() Solver {
 		run: func(ctx context.Context, s *search) error {
 			return s.fromStarts(ctx, s.climb(s.params["t0"], s.params["eta"]))
 		},
+		states: climbedStates,
 	}
 }
 
@@ -39,8 +40,13 @@ func hillClimbing() Solver {
 		Parameters: []Parameter{iterationsParameter(), restartsParameter()},
 		Schedules:  []Schedule{{ID: "paper", Summary: "random start, 5000 iterations", Start: "random"}},
 		Objectives: []string{"le-mo", "le", "mo"}, Neighbourhoods: true, Version: 1,
-		run: func(ctx context.Context, s *search) error { return s.fromStarts(ctx, s.climb(0, 1)) },
+		run:    func(ctx context.Context, s *search) error { return s.fromStarts(ctx, s.climb(0, 1)) },
+		states: climbedStates,
 	}
+}
+
+func climbedStates(o Options, t int, halves float64) float64 {
+	return courses(o, t, halves, span(o, t))
 }
 
 func iterationsParameter() Parameter {

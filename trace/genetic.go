@@ -26,6 +26,10 @@ func genetic() Solver {
 		Schedules:  []Schedule{{ID: "paper", Summary: "random population, 5000 children", Start: "random"}},
 		Objectives: []string{"le-mo", "le", "mo"}, Version: 1,
 		run: func(ctx context.Context, s *search) error { return s.fromStarts(ctx, s.breed) },
+		states: func(o Options, t int, halves float64) float64 {
+			population := max(1, o.Params["restarts"]) * o.Params["population"] * halves * float64(t+1)
+			return population + courses(o, t, halves, float64(t-1))
+		},
 	}
 }
 

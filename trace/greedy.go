@@ -18,6 +18,7 @@ func greedy() Solver {
 	return Solver{
 		ID: "greedy", Summary: "delete the best feature of every step (Algorithm 2); le and mo",
 		Objectives: []string{"le", "mo"}, Version: 1,
+		states: func(_ Options, t int, _ float64) float64 { return greedyStates(t) },
 		run: func(ctx context.Context, s *search) error {
 			order, err := s.g.greedyOrder(ctx, s.objective.ID)
 			if err != nil {

@@ -222,3 +222,35 @@ func TestRestarts(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, got.Restarts, 1, "a budget of evaluations is of all restarts together, and the first takes it")
 }
+
+// What an estimate says is near to what a search asks for: nominal evaluations
+// are fewer where states come again.
+func TestEstimates(t *testing.T) {
+	for _, o := range []Options{
+		{Solver: "sa", Start: "random"}, {Solver: "sa", Start: "greedy-le"}, {Solver: "hill-climbing"}, {Solver: "tabu"}, {Solver: "genetic"},
+		{Solver: "greedy", Objective: "le"}, {Solver: "sa", Objective: "mo", Params: map[string]float64{"restarts": 3}},
+		{Solver: "sa", Neighbourhood: "bubble-sort"},
+	} {
+		if o.Objective == "" {
+			o.Objective = "le-mo"
+		}
+		o.ScoreOn = "prob"
+		if o.Solver != "greedy" {
+			o.Budget.Iterations = 400
+		}
+		estimate, err := o.Estimate(49)
+		require.NoError(t, err)
+		got, err := Run(context.Background(), Problem{T: 49, ImageID: "a", Scorer: hashed(4)}, o)
+		require.NoError(t, err)
+		asked := float64(got.Evaluations) + 98
+		require.Less(t, asked, 1.2*estimate, "%+v", o)
+		if o.Solver != "tabu" { // it comes back to where it was, here very often
+			require.Less(t, estimate, 1.4*asked, "%+v", o)
+		}
+	}
+	o := Options{Solver: "sa", Objective: "le-mo", ScoreOn: "prob", Budget: Budget{Iterations: 1}}
+	estimate, err := o.Estimate(224 * 224)
+	require.NoError(t, err)
+	// 33,450 states an iteration and 2(t+1) for the start and for the answer.
+	require.InEpsilon(t, 33450+4*50176, estimate, .1)
+}

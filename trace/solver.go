@@ -85,6 +85,9 @@ type Result struct {
 	// only what changed and remembers what it scored. Forwards is states
 	// really scored, StartForwards its part before the first iteration.
 	Evaluations, Forwards, StartForwards int64
+	// Changed counts the states that proposals changed, as often as they did:
+	// what a loop without memory would score.
+	Changed int64
 	// Discarded counts the forwards of speculation that came to nothing: of
 	// proposals that an earlier acceptance made pointless.
 	Discarded int64
@@ -127,6 +130,9 @@ type Solver struct {
 	// Version changes when the same options may give another result.
 	Version int
 	run     func(ctx context.Context, s *search) error
+	// states is about how many states a resolved search asks for at most, of
+	// which halves (1 or 2) belong to every prefix; nil: not known.
+	states func(o Options, t int, halves float64) float64
 }
 
 // Schedule is a named preset of a solver.

@@ -21,6 +21,11 @@ func tabu() Solver {
 				return &tabuCourse{search: s, now: now, after: after, until: map[[2]int]int{}}, nil
 			})
 		},
+		// A swap leaves all neighbours as they were, but for the two beside it and its
+		// own way back, which is known.
+		states: func(o Options, t int, halves float64) float64 {
+			return halves*float64(t-1) + courses(o, t, halves, 2)
+		},
 	}
 }
 

@@ -160,9 +160,11 @@ func (wk *walk) settle(t *trial, accepted bool) {
 		}
 		if wk.objective.Le != 0 {
 			wk.g.ask(k)
+			wk.result.Changed++
 		}
 		if wk.objective.Mo != 0 {
 			wk.g.ask(k.xor(wk.g.whole))
+			wk.result.Changed++
 		}
 	}
 	wk.learn(t, accepted)

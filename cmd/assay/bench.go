@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/google/renameio/v2"
 	"github.com/urfave/cli/v2"
@@ -14,9 +15,10 @@ import (
 
 // benchOptions are what a measurement wants to know.
 type benchOptions struct {
-	python, script, self, device string
-	threads, rounds              int
-	seconds                      float64
+	python, script, self, device, data string
+	parts                              []string
+	threads, rounds                    int
+	seconds                            float64
 }
 
 func benchCommand(env environment) *cli.Command {
@@ -28,6 +30,8 @@ func benchCommand(env environment) *cli.Command {
 			&cli.StringFlag{Name: "script", Value: filepath.Join("scripts", "bench_opponent.py"), Usage: "the opponent's program `FILE`"},
 			&cli.StringFlag{Name: "out", Usage: "`FILE` for the page (default: standard output)"},
 			&cli.StringFlag{Name: "device", Value: "cpu", Usage: "cpu or cuda:`N`"},
+			&cli.StringFlag{Name: "data", Usage: "`FOLDER` with cifar10.tgz, imagenet-val-100 and weights/, for measurements on real images (default: none)"},
+			&cli.StringFlag{Name: "only", Usage: "`PARTS` to measure, separated by commas: forward, train, decode, trace, search, memory (default: all)"},
 			&cli.IntFlag{Name: "threads", Usage: "`N` threads (default: one a core)"},
 			&cli.IntFlag{Name: "rounds", Value: 3, Usage: "`N` turns of either side"},
 			&cli.Float64Flag{Name: "seconds", Value: 3, Usage: "`SECONDS` a turn"},
@@ -40,10 +44,13 @@ func benchCommand(env environment) *cli.Command {
 			if err != nil {
 				return fmt.Errorf("finding this program: %w", err)
 			}
-			o := benchOptions{python: c.String("python"), script: c.String("script"), self: self, device: c.String("device"),
+			o := benchOptions{python: c.String("python"), script: c.String("script"), self: self, device: c.String("device"), data: c.String("data"),
 				threads: c.Int("threads"), rounds: c.Int("rounds"), seconds: c.Float64("seconds")}
 			if o.rounds < 1 || o.seconds <= 0 || o.threads < 0 {
 				return usage.Errorf("bench: rounds %d, seconds %v, threads %d: want at least 1, more than 0, and 0 or more", o.rounds, o.seconds, o.threads)
+			}
+			if only := c.String("only"); only != "" {
+				o.parts = strings.Split(only, ",")
 			}
 			if o.threads == 0 {
 				o.threads = runtime.NumCPU()

@@ -31,6 +31,11 @@ type Options struct {
 	Rounds  int
 	Seconds float64
 	Device  string
+	// Data is a folder with cifar10.tgz, imagenet-val-100 and weights/; "" or one
+	// without them leaves out what needs them.
+	Data string
+	// Parts are what is measured; none: everything.
+	Parts []string
 	// Log is told what is being measured.
 	Log io.Writer
 }

@@ -11,11 +11,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/assay-xai/assay/internal/fill"
+	"github.com/assay-xai/assay/internal/usage"
 	"github.com/assay-xai/assay/orchestrate"
 	"github.com/assay-xai/assay/testdata"
 	"github.com/assay-xai/assay/torchx"
@@ -54,9 +57,25 @@ func Run(ctx context.Context, o Options) (_ Result, err error) {
 	if b.d.Kind() == "cpu" {
 		b.result.Notes = append(b.result.Notes, "On a GPU: not measured.")
 	}
-	for _, part := range []func(context.Context) error{b.forward, b.train, b.decode, b.trace, b.memory} {
-		if err := part(ctx); err != nil {
-			return Result{}, err
+	parts := []struct {
+		name string
+		run  func(context.Context) error
+	}{{"forward", b.forward}, {"train", b.train}, {"decode", b.decode}, {"trace", b.trace}, {"search", b.search}, {"memory", b.memory}}
+	var names []string
+	for _, part := range parts {
+		names = append(names, part.name)
+	}
+	for _, name := range o.Parts {
+		if !slices.Contains(names, name) {
+			return Result{}, usage.Errorf("bench: part %q: want some of %s", name, strings.Join(names, ", "))
+		}
+	}
+	for _, part := range parts {
+		if len(o.Parts) > 0 && !slices.Contains(o.Parts, part.name) {
+			continue
+		}
+		if err := part.run(ctx); err != nil {
+			return Result{}, fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
 	return b.result, nil
@@ -234,7 +253,10 @@ func (b *bench) decode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	forward := b.result.Rows[0].Ours
+	forward := nan
+	if len(b.result.Rows) > 0 {
+		forward = b.result.Rows[0].Ours
+	}
 	b.add(Row{Name: "decode, resize and normalise the embedded photographs, all cores", Ours: ours, Unit: "images/s",
 		Opponent: "our ResNet-18 forward (batch 8)", Theirs: forward, Ratio: ours / forward, Target: "> 1: never the bottleneck"})
 	return nil

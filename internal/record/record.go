@@ -128,6 +128,8 @@ type Cost struct {
 	Forwards int64 `json:"forwards,omitempty"`
 	// StartForwards is the part of Forwards spent on the search's start.
 	StartForwards int64 `json:"startForwards,omitempty"`
+	// Changed is the states that proposals changed, as often as they did.
+	Changed int64 `json:"changed,omitempty"`
 	// Discarded is the part of Forwards that was speculation and came to nothing.
 	Discarded int64 `json:"discarded,omitempty"`
 }
