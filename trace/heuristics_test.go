@@ -244,7 +244,9 @@ func TestEstimates(t *testing.T) {
 		require.NoError(t, err)
 		asked := float64(got.Evaluations) + 98
 		require.Less(t, asked, 1.2*estimate, "%+v", o)
-		if o.Solver != "tabu" { // it comes back to where it was, here very often
+		// Small steps come back to where they were, and children have much of their
+		// parents.
+		if o.Solver != "tabu" && o.Solver != "genetic" && o.Neighbourhood == "" {
 			require.Less(t, estimate, 1.4*asked, "%+v", o)
 		}
 	}
