@@ -108,6 +108,9 @@ func newComparedUnit(study Study, rec record.Record) (*comparedUnit, error) {
 	}
 	u.metrics = map[string]float64{}
 	for _, m := range study.Metrics {
+		if m.Value == nil { // it wants the data too, which a folder of records has not
+			continue
+		}
 		if v, ok := m.Value(rec); ok {
 			u.metrics[m.ID] = v
 		}

@@ -29,6 +29,7 @@ func beam() Solver {
 			}
 			return s.answer(ctx, order)
 		},
+		states: func(o Options, t int, halves float64) float64 { return o.Params["width"] * halves * greedyStates(t) },
 	}
 }
 
@@ -44,6 +45,7 @@ func greedyLeMo() Solver {
 			}
 			return s.answer(ctx, order)
 		},
+		states: func(_ Options, t int, halves float64) float64 { return halves * greedyStates(t) },
 	}
 }
 
