@@ -70,7 +70,7 @@ const defaultAlpha = 2
 
 // foreground measures a record of an image whose object is known.
 func foreground(r *Resolved, u *Unit, rec record.Record) (f Foreground, ok bool, err error) {
-	if rec.Trace == nil || rec.EdgePatches == 0 || !u.Data.Set.HasForeground() {
+	if rec.Trace == nil || rec.Bound || rec.EdgePatches == 0 || !u.Data.Set.HasForeground() {
 		return f, false, nil
 	}
 	mask, err := u.Data.Set.Foreground(u.Item)

@@ -203,6 +203,14 @@ func TestRecordsOfBounds(t *testing.T) {
 		require.LessOrEqual(t, value["exact"], value["complete-search joint"])
 		require.LessOrEqual(t, value["complete-search joint"], value["complete-search separate"])
 	}
+	// Against a bound, scores compare and orders do not.
+	c, err := orchestrate.Compare(t.Context(), w.path("out"), w.path("out"), orchestrate.CompareOptions{
+		Where: []string{"A:solver=exact", "B:solver=complete-search", "B:schedule=joint", "objective=le-mo", "scoreOn=prob"}})
+	require.NoError(t, err)
+	require.Equal(t, 3, c.Matched)
+	require.Len(t, c.Groups, 1)
+	require.Nil(t, c.Groups[0].Orders)
+	require.GreaterOrEqual(t, c.Groups[0].Scores[0].Difference.Mean, 0.)
 }
 
 func TestPublishedRows(t *testing.T) {
