@@ -167,7 +167,7 @@ func TestGridOfSolvers(t *testing.T) {
 // records have curves and no trajectory.
 func TestRecordsOfBounds(t *testing.T) {
 	w := newWorld(t, 0)
-	p := w.columns("{iterations: 60, objective: [le, mo, le-mo], scoreOn: [prob, logit], schedule: [paper, separate, joint], "+
+	p := w.columns("{iterations: 60, objective: [le, mo, le-mo], scoreOn: [prob, logit], schedule: [paper, separate, joint], " +
 		"solver: [sa, tabu, greedy, greedy-le-mo, beam, order, exact, complete-search]}")
 	_, err := w.run(p, "out")
 	require.NoError(t, err)

@@ -49,7 +49,7 @@ func traceParameters() []Parameter {
 		{Name: "objective", Type: "string", Default: "le-mo", Choices: ids(trace.Objectives(), func(o trace.Objective) string { return o.ID }), Summary: "what is maximised"},
 		{Name: "scoreOn", Type: "string", Default: "prob", Choices: trace.ScoreOns(), Summary: "the output that the objective looks at"},
 		{Name: "solver", Type: "string", Default: "sa", Choices: ids(trace.Solvers(), func(s trace.Solver) string { return s.ID }), Summary: "how to search"},
-		{Name: "schedule", Type: "string", Summary: "a named preset of the solver's parameters"},
+		{Name: "schedule", Type: "string", Summary: "a named preset of the solver's parameters: " + scheduleNames()},
 		{Name: "start", Type: "string", Choices: startChoices(), Summary: "where the search begins; none: the schedule's own"},
 		{Name: "neighbourhood", Type: "string", Choices: ids(trace.Neighbourhoods(), func(n trace.Neighbourhood) string { return n.ID }), Summary: "how a trajectory is changed"},
 		{Name: "iterations", Type: "int", Minimum: bound(1), Summary: "iterations; none: the schedule's, unless another budget is given"},
@@ -62,15 +62,30 @@ func traceParameters() []Parameter {
 			if known {
 				continue
 			}
+			fallback := "the schedule's"
+			if len(s.Schedules) == 0 {
+				fallback = fmt.Sprint(p.Default)
+			}
 			kind := "float"
 			if p.Integer {
 				kind = "int"
 			}
 			list = append(list, Parameter{Name: p.Name, Type: kind, Minimum: bound(p.Minimum), Maximum: bound(p.Maximum),
-				Summary: s.ID + ": " + p.Summary + "; none: the schedule's"})
+				Summary: s.ID + ": " + p.Summary + "; none: " + fallback})
 		}
 	}
 	return list
+}
+
+// scheduleNames lists every solver's schedules.
+func scheduleNames() string {
+	var out []string
+	for _, s := range trace.Solvers() {
+		if len(s.Schedules) > 0 {
+			out = append(out, s.ID+" "+strings.Join(ids(s.Schedules, func(s trace.Schedule) string { return s.ID }), " or "))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // startChoices leaves out the start that needs a map: no study gives one yet.

@@ -23,7 +23,7 @@ const (
 // is that of the complements of LeRF's sets, for mo the other way round.
 func completeSearch() Solver {
 	return Solver{
-		ID: "complete-search", Summary: "an upper bound, no trajectory: the best of all sets at every size, at most 16 features",
+		ID: "complete-search", Summary: "an upper bound, no trajectory: the best set of every size, at most 16 features (schedule joint: tighter, ours)",
 		Schedules: []Schedule{
 			{ID: boundsSeparate, Summary: "le-mo: the best LeRF set and the best MoRF set of every size, each by itself (the paper's)"},
 			{ID: boundsJoint, Summary: "le-mo: the best pair of a set and its complement (ours, tighter)"},
