@@ -310,7 +310,11 @@ func traceMetrics() []Metric {
 			Metric{ID: on.id + "-le-mo", Summary: "LeRF sum minus MoRF sum by " + on.id, HigherIsBetter: true, Sum: true,
 				Value: value(func(t *record.Trace) float64 { return on.sums(t).Le - on.sums(t).Mo })},
 			Metric{ID: on.id + "-le-mo-mean", Summary: "the same divided by the number of points, so that edges compare", HigherIsBetter: true,
-				Value: value(func(t *record.Trace) float64 { return (on.sums(t).Le - on.sums(t).Mo) / float64(t.Features+1) })})
+				Value: value(func(t *record.Trace) float64 { return (on.sums(t).Le - on.sums(t).Mo) / float64(t.Features+1) })},
+			Metric{ID: on.id + "-le-mean", Summary: "mean of the LeRF curve by " + on.id + ", so that edges compare", HigherIsBetter: true,
+				Value: value(func(t *record.Trace) float64 { return on.sums(t).Le / float64(t.Features+1) })},
+			Metric{ID: on.id + "-mo-mean", Summary: "mean of the MoRF curve by " + on.id + ", so that edges compare", HigherIsBetter: false,
+				Value: value(func(t *record.Trace) float64 { return on.sums(t).Mo / float64(t.Features+1) })})
 	}
 	return slices.Concat(list, foregroundMetrics(), costMetrics())
 }

@@ -34,14 +34,12 @@ func netNames() []string {
 
 func (c catalogue) Catalogue(ctx context.Context) (orchestrate.Catalogue, error) {
 	out, err := c.Backend.Catalogue(ctx)
-	out.Nets, out.Imputers = nil, nil
+	out.Nets = nil
 	for _, name := range netNames() {
 		info, _ := c.Describe(ctx, name, 0, 0)
 		out.Nets = append(out.Nets, orchestrate.Entry{ID: name, Input: info.Input, Classes: info.Classes, Preset: info.Preset})
 	}
-	for _, id := range []string{"zero", "mean", "blur"} {
-		out.Imputers = append(out.Imputers, orchestrate.Entry{ID: id})
-	}
+	out.Imputers = append(out.Imputers, orchestrate.Entry{ID: "mean"})
 	return out, err
 }
 
