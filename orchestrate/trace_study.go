@@ -56,12 +56,17 @@ func traceParameters() []Parameter {
 		{Name: "evaluations", Type: "int", Minimum: bound(1), Summary: "budget of states that the plain loop would score"},
 		{Name: "time", Type: "float", Minimum: bound(0), Summary: "budget of seconds an image (makes results depend on the machine)"},
 	}
+	owners := map[string]string{}
 	for _, s := range trace.Solvers() {
 		for _, p := range s.Parameters {
-			known := slices.ContainsFunc(list, func(have Parameter) bool { return have.Name == p.Name })
-			if known {
+			if i := slices.IndexFunc(list, func(have Parameter) bool { return have.Name == p.Name }); i >= 0 {
+				if own, ok := owners[p.Name]; ok { // the solvers that have it, before its summary
+					owners[p.Name] = own + ", " + s.ID
+					list[i].Summary = owners[p.Name] + strings.TrimPrefix(list[i].Summary, own)
+				}
 				continue
 			}
+			owners[p.Name] = s.ID
 			fallback := "the schedule's"
 			if len(s.Schedules) == 0 {
 				fallback = fmt.Sprint(p.Default)
