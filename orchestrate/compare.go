@@ -226,7 +226,7 @@ func matchingFacts(a, b *comparedRun) []fact {
 		f.shared = slices.ContainsFunc(f.a, func(v string) bool { return slices.Contains(f.b, v) })
 		out = append(out, f)
 	}
-	slices.SortStableFunc(out, func(x, y fact) int { return cmp.Compare(factPlace(x.name), factPlace(y.name)) })
+	slices.SortStableFunc(out, func(x, y fact) int { return CompareFacts(x.name, y.name) })
 	return out
 }
 
@@ -237,6 +237,11 @@ func factPlace(name string) int {
 		return i
 	}
 	return len(first)
+}
+
+// CompareFacts orders names of facts: those first that people look for first.
+func CompareFacts(a, b string) int {
+	return cmp.Or(cmp.Compare(factPlace(a), factPlace(b)), cmp.Compare(a, b))
 }
 
 // pair is two units that are compared.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/assay-xai/assay/internal/record"
 	"github.com/assay-xai/assay/internal/usage"
+	"github.com/assay-xai/assay/trace"
 )
 
 // comparedRun is what a comparison keeps of a run.
@@ -108,8 +109,8 @@ func newComparedUnit(study Study, rec record.Record) (*comparedUnit, error) {
 	}
 	u.metrics = map[string]float64{}
 	for _, m := range study.Metrics {
-		if m.Value == nil { // it wants the data too, which a folder of records has not
-			continue
+		if m.Value == nil || m.Cost {
+			continue // it wants the data too, which a folder of records has not, or is of the machine
 		}
 		if v, ok := m.Value(rec); ok {
 			u.metrics[m.ID] = v
@@ -120,7 +121,7 @@ func newComparedUnit(study Study, rec record.Record) (*comparedUnit, error) {
 		if t.Bound { // of sets, not of an order
 			return u, nil
 		}
-		if err := checkOrder(t.Trajectory, t.Features); err != nil {
+		if err := trace.CheckTrajectory(t.Trajectory, t.Features); err != nil {
 			return nil, err
 		}
 		u.trajectory = make([]int32, len(t.Trajectory))

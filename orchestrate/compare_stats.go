@@ -7,10 +7,7 @@ import (
 	"strings"
 
 	"github.com/assay-xai/assay/metrics"
-	"github.com/assay-xai/assay/trace"
 )
-
-func checkOrder(tau []int, features int) error { return trace.CheckTrajectory(tau, features) }
 
 // fill computes the groups of matched pairs.
 func (c *Comparison) fill(ctx context.Context, study Study, facts []fact, pairs []pair) {

@@ -26,6 +26,7 @@ type unit struct {
 	order  []int
 	target int
 	failed bool
+	bound  bool
 }
 
 // folder writes made-up units as a run.
@@ -44,7 +45,10 @@ func folder(t *testing.T, units ...unit) string {
 			if u.order == nil {
 				u.order = []int{0, 1, 2, 3}
 			}
-			r.Trace = &record.Trace{Objective: "le-mo", ScoreOn: "prob", Solver: "sa", Value: u.le - u.mo, Features: len(u.order), Trajectory: u.order}
+			r.Trace = &record.Trace{Objective: "le-mo", ScoreOn: "prob", Solver: "sa", Value: u.le - u.mo, Features: len(u.order), Trajectory: u.order, Bound: u.bound}
+			if u.bound {
+				r.Trace.Trajectory = nil
+			}
 			r.Sums.Prob = record.LeMo{Le: u.le, Mo: u.mo}
 		}
 		require.NoError(t, w.Append(r))
@@ -170,6 +174,16 @@ func TestCompareObjectives(t *testing.T) {
 	}
 	require.Len(t, c.Notes, 1)
 	require.Contains(t, c.Notes[0], "different classes in 1 of 1")
+}
+
+// A bound has scores and no trajectory.
+func TestCompareBound(t *testing.T) {
+	a := folder(t, unit{image: "x", params: map[string]any{"solver": "exact"}, le: 5})
+	b := folder(t, unit{image: "x", params: map[string]any{"solver": "complete-search"}, le: 6, bound: true})
+	g := compare(t, a, b).Groups[0]
+	require.Equal(t, 1., score(t, g, "prob-le").Difference.Mean)
+	require.Nil(t, g.Orders)
+	require.Empty(t, g.WhyNoOrders)
 }
 
 func TestCompareWhere(t *testing.T) {

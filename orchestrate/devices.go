@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/assay-xai/assay/internal/record"
 	"github.com/assay-xai/assay/internal/usage"
 )
 
@@ -49,10 +50,10 @@ func deviceNames(backends []Backend) string {
 	return strings.Join(names, ",")
 }
 
-// spread runs the units that have no record on all devices at once. What a
+// spread runs the units of a stage that have no record on all devices at once. What a
 // unit gives does not depend on the device that runs it; all units of an image
 // go to one.
-func (r *run) spread(ctx context.Context, v *views) error {
+func (r *run) spread(ctx context.Context, v *views, stage int) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var wait sync.WaitGroup
@@ -61,7 +62,7 @@ func (r *run) spread(ctx context.Context, v *views) error {
 		wait.Add(1)
 		go func() {
 			defer wait.Done()
-			if failures[i] = r.onDevice(ctx, v, i, backend); failures[i] != nil {
+			if failures[i] = r.onDevice(ctx, v, stage, i, backend); failures[i] != nil {
 				stop()
 			}
 		}()
@@ -76,17 +77,17 @@ func (r *run) spread(ctx context.Context, v *views) error {
 	return first
 }
 
-// onDevice runs the units of one device.
-func (r *run) onDevice(ctx context.Context, v *views, i int, backend Backend) error {
+// onDevice runs the units of a stage on one device.
+func (r *run) onDevice(ctx context.Context, v *views, stage, i int, backend Backend) error {
 	own := *r.Resolved
 	own.Backend = backend
-	session := &Session{Resolved: &own, views: v, batch: r.Resolved.Batch(),
+	session := &Session{Resolved: &own, views: v, batch: r.Resolved.Batch(), records: filepath.Join(r.job.Out, record.FileName),
 		searches: filepath.Join(r.job.Out, SearchesFolder), journalEvery: r.job.JournalEvery}
 	if session.journalEvery == 0 {
 		session.journalEvery = defaultJournalEvery
 	}
 	for {
-		units := r.todo(i)
+		units := r.todo(stage, i)
 		if len(units) == 0 {
 			return nil
 		}

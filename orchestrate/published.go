@@ -177,12 +177,14 @@ func (r *Resolved) Unmatched() []string {
 				if fitted, err := r.fit(n, r.dataFor(n, i), point); err == nil {
 					point = fitted
 				}
-				for _, m := range r.Study.Metrics {
-					row := SummaryRow{Net: n.Name, Metric: m.ID, Params: point}
-					if len(r.Plan.Data) > 1 {
-						row.Params = with(point, "data", d.Name)
+				for _, point := range r.withSources(point) {
+					for _, m := range r.Study.Metrics {
+						row := SummaryRow{Net: n.Name, Metric: m.ID, Params: point}
+						if len(r.Plan.Data) > 1 {
+							row.Params = with(point, "data", d.Name)
+						}
+						rows = append(rows, row)
 					}
-					rows = append(rows, row)
 				}
 			}
 		}

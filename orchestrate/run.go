@@ -259,7 +259,10 @@ func (r *run) work(ctx context.Context) error {
 	parent := ctx
 	ctx, r.stop = context.WithCancel(parent)
 	defer r.stop()
-	err = r.spread(ctx, v)
+	// Units that read the records of others wait for all of them.
+	for stage := 0; err == nil && stage <= r.lastStage(); stage++ {
+		err = r.spread(ctx, v, stage)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failure != nil {
@@ -280,13 +283,22 @@ func (r *run) work(ctx context.Context) error {
 	return nil
 }
 
-// todo returns the units of a device that have no record yet.
-func (r *run) todo(device int) []Unit {
+// lastStage is the last of the stages in which units run.
+func (r *run) lastStage() int {
+	last := 0
+	for i := range r.units {
+		last = max(last, r.units[i].stage())
+	}
+	return last
+}
+
+// todo returns the units of a stage and a device that have no record yet.
+func (r *run) todo(stage, device int) []Unit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var todo []Unit
 	for _, u := range r.units {
-		if !r.known[u.ID] && (u.Net.Index+u.Item+1)%len(r.backends) == device {
+		if !r.known[u.ID] && u.stage() == stage && (u.Net.Index+u.Item+1)%len(r.backends) == device {
 			todo = append(todo, u)
 		}
 	}

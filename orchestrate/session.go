@@ -21,6 +21,10 @@ type Session struct {
 	// searches is the folder of journals, which are synced as often as it says.
 	searches     string
 	journalEvery time.Duration
+	// records is the file of the run's records.
+	records string
+	// orders are the trajectories that units were given, by the unit's id.
+	orders map[string]givenOrder
 }
 
 // defaultJournalEvery is how much of a long search a kill can cost.

@@ -31,6 +31,10 @@ type Study struct {
 	// does for the point alone; it may be nil. A point that means nothing there is
 	// left out there.
 	Fit func(r *Resolved, net *ResolvedNet, data *ResolvedData, params Params) (Params, error)
+	// Later lists units that read the records of units, which are those without a
+	// Source; it may be nil. They have a Source each, and an id that [Resolved.identify]
+	// gives them.
+	Later func(ctx context.Context, r *Resolved, units []Unit) ([]Unit, error)
 	// Run runs units, which come in plan order, and emits their records as soon
 	// as they are known, in any order, from one goroutine or several. A unit
 	// that fails by itself becomes a record with Error; an error ends the run.
@@ -112,11 +116,13 @@ type Unit struct {
 	Item   int
 	Params Params
 	Seed   uint64
+	// Source is the unit whose record this one reads: it runs before. nil: none.
+	Source *Unit
 }
 
 // Studies lists the studies.
 func Studies() []Study {
-	return []Study{evalStudy(), traceStudy()}
+	return []Study{evalStudy(), traceStudy(), transferStudy()}
 }
 
 // FindStudy finds a study by id; the error offers the nearest.

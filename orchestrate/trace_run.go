@@ -260,7 +260,11 @@ func (st *stage) search(u Unit, rec record.Record, slot int, b *board, scorer tr
 		}
 	}()
 	problem := trace.Problem{T: st.spec.Features, ImageID: rec.Image, Scorer: j, Before: j.Before}
-	result, err := trace.Run(st.ctx, problem, traceOptions(u))
+	options, err := st.options(u)
+	var result trace.Result
+	if err == nil {
+		result, err = trace.Run(st.ctx, problem, options)
+	}
 	done()
 	if err == nil && st.exact != nil && b != st.exact {
 		err = st.again(u, &result, slot, rec.Target)

@@ -43,12 +43,7 @@ func (r *Resolved) units(ctx context.Context) ([]Unit, error) {
 			if d == nil {
 				continue // absent
 			}
-			base := canonical(map[string]any{
-				"version": idVersion, "study": r.Study.ID, "code": r.Study.Code,
-				"net": n.Info.Net, "name": n.Name, "weights": n.Hash, "classes": n.Info.Classes,
-				"preset": n.Preset.ForSet(d.Set), "device": r.Backend.Kind(),
-				"precision": r.Plan.Precision, "batch": int(r.Plan.Batch),
-			})
+			base := r.base(n, d)
 			for _, point := range r.Points {
 				point, err := r.fit(n, d, point)
 				var skip *inapplicable
@@ -80,7 +75,52 @@ func (r *Resolved) units(ctx context.Context) ([]Unit, error) {
 			}
 		}
 	}
-	return out, nil
+	if r.Study.Later == nil {
+		return out, nil
+	}
+	later, err := r.Study.Later(ctx, r, out)
+	if err != nil {
+		return nil, err
+	}
+	for i := range later {
+		later[i].Order = len(out) + i
+	}
+	return append(out, later...), nil
+}
+
+// base is the part of units' ids that the net and the data decide.
+func (r *Resolved) base(n *ResolvedNet, d *ResolvedData) []byte {
+	return canonical(map[string]any{
+		"version": idVersion, "study": r.Study.ID, "code": r.Study.Code,
+		"net": n.Info.Net, "name": n.Name, "weights": n.Hash, "classes": n.Info.Classes,
+		"preset": n.Preset.ForSet(d.Set), "device": r.Backend.Kind(),
+		"precision": r.Plan.Precision, "batch": int(r.Plan.Batch),
+	})
+}
+
+// identify gives a unit that reads another's record its id, of which the other's
+// is part.
+func (r *Resolved) identify(ctx context.Context, u *Unit) error {
+	params, err := r.identity(ctx, u.Data, u.Params)
+	if err != nil {
+		return err
+	}
+	content, err := u.Data.Set.ItemHash(ctx, u.Item)
+	if err != nil {
+		return err
+	}
+	it := u.Data.Set.Items()[u.Item]
+	u.ID = unitID(r.base(u.Net, u.Data), params, canonical([]any{it.ID, it.Class, content, u.Seed}), []byte(u.Source.ID))
+	return nil
+}
+
+// stage is the number of units that have to run before, one after the other.
+func (u *Unit) stage() int {
+	n := 0
+	for s := u.Source; s != nil; s = s.Source {
+		n++
+	}
+	return n
 }
 
 // identity is a point with nothing left to defaults that may change.

@@ -110,7 +110,11 @@ func TestRecipesResolve(t *testing.T) {
 				for i, n := range plan.Nets {
 					if strings.HasPrefix(n.Weights, "train:") {
 						plan.Nets[i].Weights = filepath.Join(t.TempDir(), "w.safetensors")
-						require.NoError(t, fake.Weights(plan.Nets[i].Weights, 2))
+						classes := 2 // of the pictures with groups
+						if n.Net == "cnn3" {
+							classes = 10
+						}
+						require.NoError(t, fake.Weights(plan.Nets[i].Weights, classes))
 					}
 				}
 				if strings.HasPrefix(plan.Nets[0].Net, "cnn3") && plan.Nets[0].Weights == "" {

@@ -42,6 +42,7 @@ type page struct {
 	Lede                []string
 	Facts               []fact
 	Trace               *tracePage
+	Transfer            *transferPage
 	Eval                *evalPage
 	Train               *trainPage
 	Summary             *summaryPage
@@ -94,6 +95,11 @@ func (r *run) page(ctx context.Context) (*page, error) {
 		if len(r.failures) > 0 {
 			p.Lede = []string{"No unit of this run has a result: all failed. What went wrong is listed below."}
 		}
+	case study == "transfer" && traced:
+		if p.Transfer, err = r.transferPage(ctx); err != nil {
+			return nil, err
+		}
+		p.Lede, p.Facts = r.transferLede(), p.Transfer.facts
 	case traced:
 		if p.Trace, err = r.tracePage(ctx); err != nil {
 			return nil, err
@@ -114,7 +120,7 @@ func (r *run) page(ctx context.Context) (*page, error) {
 	if n := len(r.failures); n > 0 {
 		p.Facts = append(p.Facts, fact{"failed", grouped(int64(n)), "listed below"})
 	}
-	p.Summary = r.summaryPage(p.Trace == nil && p.Eval == nil)
+	p.Summary = r.summaryPage(p.Trace == nil && p.Transfer == nil && p.Eval == nil)
 	p.Settings = r.settings()
 	p.Env, p.MoreEnv = r.environment()
 	p.Notes = r.notes
@@ -129,7 +135,7 @@ func (r *run) study() string {
 }
 
 func studyName(study string) string {
-	names := map[string]string{"trace": "deletion search", "eval": "accuracy", "train": "training"}
+	names := map[string]string{"trace": "deletion search", "eval": "accuracy", "train": "training", "transfer": "transfer of trajectories"}
 	if n, ok := names[study]; ok {
 		return n
 	}
@@ -151,7 +157,7 @@ func (r *run) defaultTitle(study string) string {
 	if len(nets) > 4 {
 		nets = append(nets[:3:3], fmt.Sprintf("%d more", len(nets)-3))
 	}
-	verb := map[string]string{"trace": "What matters to ", "eval": "How well ", "train": "Training "}[study]
+	verb := map[string]string{"trace": "What matters to ", "eval": "How well ", "train": "Training ", "transfer": "What they share: "}[study]
 	switch {
 	case len(nets) == 0:
 		return "Report of a run"

@@ -24,6 +24,7 @@ const (
 func completeSearch() Solver {
 	return Solver{
 		ID: "complete-search", Summary: "an upper bound, no trajectory: the best set of every size, at most 16 features (schedule joint: tighter, ours)",
+		Bounds: true,
 		Schedules: []Schedule{
 			{ID: boundsSeparate, Summary: "le-mo: the best LeRF set and the best MoRF set of every size, each by itself (the paper's)"},
 			{ID: boundsJoint, Summary: "le-mo: the best pair of a set and its complement (ours, tighter)"},

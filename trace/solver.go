@@ -127,6 +127,8 @@ type Solver struct {
 	Start string
 	// MaxFeatures is the largest t that it takes; 0: any.
 	MaxFeatures int
+	// Bounds says that it finds no trajectory, only Result.Bounds.
+	Bounds bool
 	// Version changes when the same options may give another result.
 	Version int
 	run     func(ctx context.Context, s *search) error

@@ -122,7 +122,11 @@ func showRun(env environment, asJSON bool, out string, r *orchestrate.Resolved, 
 			return err
 		}
 	}
-	printSummary(env, shownMetrics(outcome.Summary, r.Plan.Report.Metrics))
+	if r.Study.ID == "transfer" {
+		printTransfer(env, r, outcome.Summary)
+	} else {
+		printSummary(env, shownMetrics(outcome.Summary, r.Plan.Report.Metrics))
+	}
 	printClaims(env, outcome.Claims)
 	printNotMeasured(env, outcome.Summary)
 	return nil

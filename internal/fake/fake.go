@@ -123,8 +123,11 @@ func (b *Backend) Describe(_ context.Context, net string, classes, features int)
 }
 
 // Weights is a state for a net of so many classes, and its file's name.
-func Weights(path string, classes int) error {
-	stream := rng.New(uint64(classes), "fake/weights", "")
+func Weights(path string, classes int) error { return SeededWeights(path, classes, uint64(classes)) }
+
+// SeededWeights is Weights for another seed.
+func SeededWeights(path string, classes int, seed uint64) error {
+	stream := rng.New(seed, "fake/weights", "")
 	var data []byte
 	for i := range classes * inputs {
 		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(stream.Float64(uint64(i), 0)-.5)))
