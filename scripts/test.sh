@@ -22,7 +22,7 @@ CGO_ENABLED=0 go test -json "${pure[@]}" | go run ./internal/testcount "$counts"
 
 # -count=1: Go's cache does not see that a shared library has changed.
 echo "== Go, with libtorch"
-go test -json -count=1 "${rest[@]}" | go run ./internal/testcount "$counts" || status=1
+go test -json -count=1 -timeout 30m "${rest[@]}" | go run ./internal/testcount "$counts" || status=1
 
 echo "== C++"
 if [[ -x build/bin/torchx_test ]]; then
