@@ -63,6 +63,10 @@ type Plan struct {
 	Claims []Claim    `yaml:"claims,omitempty"`
 	Report ReportPlan `yaml:"report,omitempty"`
 
+	// Files are the paths of the files that the grid names, in resolved plans,
+	// where the grid has their last part with a hash of their content.
+	Files map[string]string `yaml:"files,omitempty"`
+
 	// AppliedScale is the scale that was applied, "" for none.
 	AppliedScale string `yaml:"appliedScale,omitempty"`
 

@@ -42,7 +42,7 @@ func TestMistakesInPlans(t *testing.T) {
 		{"greedy le-mo", head + "grid: {solver: greedy}\n", "solver greedy cannot maximise le-mo"},
 		{"exact", head + "grid: {solver: [exact, complete-search]}\n", "edge 7: trace: solver exact scores all 2^t states, too many for t = 49 features: want at most 16 (of images: edge 2 or 4)"},
 		{"schedule of another solver", head + "grid: {solver: complete-search, edge: 4, schedule: paper}\n", `schedule "paper" of solver complete-search: want one of separate, joint`},
-		{"start of a map", head + "grid: {solver: order, start: map}\n", `start "map"`},
+		{"start of a map", head + "grid: {solver: order, start: map}\n", `which orders? give --map FILE`},
 		{"width", head + "grid: {solver: beam, width: 0}\n", "width 0: want at least 1"},
 		{"budget", head + "grid: {iterations: 0}\n", "iterations 0: want at least 1"},
 		{"precision", head + "precision: f16\n", `plan.yaml:7:12: precision "f16": did you mean bf16`},

@@ -31,6 +31,11 @@ type Resolved struct {
 	// see dataFor.
 	Data   []*ResolvedData
 	Points []Params
+	// labels name the files of the grid by their content, by the text that named
+	// them; files has them opened, by label; checked are those that fit the data.
+	labels  map[string]string
+	files   map[string]givenFile
+	checked map[string]bool
 	// Warnings are what the user should know but need not mend.
 	Warnings []string
 }
@@ -62,11 +67,16 @@ type ResolvedData struct {
 // Precisions lists the number formats that nets can run in.
 func Precisions() []string { return []string{"f32", "tf32", "bf16", "f64"} }
 
-// Close closes the data.
+// Close closes the data and the files that the grid names.
 func (r *Resolved) Close() error {
 	var first error
 	for _, d := range r.Data {
 		if err := d.Set.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	for _, f := range r.files {
+		if err := f.Close(); err != nil && first == nil {
 			first = err
 		}
 	}
@@ -142,6 +152,9 @@ func resolve(ctx context.Context, p *Plan, study Study, b Backend, tuning Tuning
 func (r *resolver) all(ctx context.Context) error {
 	var err error
 	if r.Catalogue, err = r.Backend.Catalogue(ctx); err != nil {
+		return err
+	}
+	if err := r.openFiles(ctx); err != nil {
 		return err
 	}
 	if r.Points, err = r.Study.points(r.Resolved); err != nil {

@@ -68,7 +68,8 @@ type Metric struct {
 type Parameter struct {
 	Name    string
 	Summary string
-	// Type is "int", "float", "bool", "string" or "spec" (name with arguments).
+	// Type is "int", "float", "bool", "string", "spec" (name with arguments) or
+	// "file", whose content is part of units' ids in place of its path.
 	Type    string
 	Default any
 	Minimum *float64
@@ -163,6 +164,9 @@ func (s Study) points(r *Resolved) ([]Params, error) {
 	for _, point := range list {
 		for _, d := range s.Parameters {
 			text, ok := point[d.Name].(string)
+			if ok && d.Type == fileType {
+				point[d.Name] = r.labels[text]
+			}
 			if !ok || d.Catalogue == "" {
 				continue
 			}

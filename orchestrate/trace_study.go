@@ -50,11 +50,12 @@ func traceParameters() []Parameter {
 		{Name: "scoreOn", Type: "string", Default: "prob", Choices: trace.ScoreOns(), Summary: "the output that the objective looks at"},
 		{Name: "solver", Type: "string", Default: "sa", Choices: ids(trace.Solvers(), func(s trace.Solver) string { return s.ID }), Summary: "how to search"},
 		{Name: "schedule", Type: "string", Summary: "a named preset of the solver's parameters: " + scheduleNames()},
-		{Name: "start", Type: "string", Choices: startChoices(), Summary: "where the search begins; none: the schedule's own"},
+		{Name: "start", Type: "string", Choices: ids(trace.Starts(), func(s trace.Start) string { return s.ID }), Summary: "where the search begins; none: the schedule's own"},
 		{Name: "neighbourhood", Type: "string", Choices: ids(trace.Neighbourhoods(), func(n trace.Neighbourhood) string { return n.ID }), Summary: "how a trajectory is changed"},
 		{Name: "iterations", Type: "int", Minimum: bound(1), Summary: "iterations; none: the schedule's, unless another budget is given"},
 		{Name: "evaluations", Type: "int", Minimum: bound(1), Summary: "budget of states that the plain loop would score"},
 		{Name: "time", Type: "float", Minimum: bound(0), Summary: "budget of seconds an image (makes results depend on the machine)"},
+		{Name: mapKey, Type: fileType, Summary: "start map: orders or maps by image id, an .npz, a folder of them, or the folder of a trace run; implies that start"},
 	}
 	owners := map[string]string{}
 	for _, s := range trace.Solvers() {
@@ -93,11 +94,6 @@ func scheduleNames() string {
 	return strings.Join(out, ", ")
 }
 
-// startChoices leaves out the start that needs a map: no study gives one yet.
-func startChoices() []string {
-	return slices.DeleteFunc(ids(trace.Starts(), func(s trace.Start) string { return s.ID }), func(id string) bool { return id == "map" })
-}
-
 func ids[T any](list []T, id func(T) string) []string {
 	out := make([]string, len(list))
 	for i, v := range list {
@@ -125,7 +121,7 @@ func checkTrace(r *Resolved, p Params) (Params, error) {
 		return nil, err
 	}
 	// Any number of features does: the options do not depend on it.
-	if err := traceOptions(Unit{Params: out}).Check(4); err != nil {
+	if err := anyOrder(traceOptions(Unit{Params: out}), 4).Check(4); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -144,6 +140,15 @@ func fillSearch(solver trace.Solver, p, out Params) error {
 	}
 	if schedule.Start != "" {
 		out["start"] = orElse(p.Text("start"), schedule.Start)
+		if p.Text("start") == "" && p.Text(mapKey) != "" {
+			out["start"] = startMap
+		}
+		if out["start"] == startMap {
+			if p.Text(mapKey) == "" {
+				return usage.Errorf("start map: which orders? give --map FILE: an .npz of maps by image id, or the folder of a trace run")
+			}
+			out[mapKey] = p[mapKey]
+		}
 	}
 	if solver.Neighbourhoods {
 		out["neighbourhood"] = orElse(p.Text("neighbourhood"), trace.Neighbourhoods()[0].ID)
@@ -235,36 +240,45 @@ func traceOptions(u Unit) trace.Options {
 // beforehand, and the number of features against the solver's; columns of tables
 // have no patches.
 func fitTrace(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (Params, error) {
-	solver, err := trace.SolverByID(p.Text("solver"))
+	out, shape, err := fitFeatures(r, n, d, p)
 	if err != nil {
 		return nil, err
 	}
-	shape := r.inputShape(n)
+	return out, r.checkGiven(n, d, out, shape)
+}
+
+// fitFeatures is fitTrace but for the given orders; shape is that of inputs.
+func fitFeatures(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (out Params, shape []int, err error) {
+	solver, err := trace.SolverByID(p.Text("solver"))
+	if err != nil {
+		return nil, nil, err
+	}
+	shape = r.inputShape(n)
 	if d.Set.Kind != dataset.Images && d.Set.Len() > 0 && len(shape) != 1 {
 		if _, shape, err = d.Set.Values(0); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if len(shape) != 1 {
 		edge := p.Int("edge")
 		if err := trace.CheckEdge(edge, shape[len(shape)-2], shape[len(shape)-1]); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if err := solver.CheckFeatures(edge * edge); err != nil {
-			return nil, &inapplicable{fmt.Errorf("edge %d: %w", edge, err)}
+			return nil, nil, &inapplicable{fmt.Errorf("edge %d: %w", edge, err)}
 		}
-		return p, checkCost(r, p, edge*edge, d.Set.Len())
+		return p, shape, checkCost(r, p, edge*edge, d.Set.Len())
 	}
 	if err := solver.CheckFeatures(shape[0]); err != nil {
-		return nil, &inapplicable{fmt.Errorf("the %d columns of %s: %w", shape[0], d.Name, err)}
+		return nil, nil, &inapplicable{fmt.Errorf("the %d columns of %s: %w", shape[0], d.Name, err)}
 	}
-	out := Params{}
+	out = Params{}
 	for k, v := range p {
 		if k != "edge" {
 			out[k] = v
 		}
 	}
-	return out, nil
+	return out, shape, nil
 }
 
 // Searches that ask for more states an image are announced, or refused: at a
@@ -276,7 +290,7 @@ const (
 
 // checkCost says what a search with many features costs before it begins.
 func checkCost(r *Resolved, p Params, features, images int) error {
-	states, err := traceOptions(Unit{Params: p}).Estimate(features)
+	states, err := anyOrder(traceOptions(Unit{Params: p}), features).Estimate(features)
 	if err != nil || states < announcedStates {
 		return err
 	}

@@ -99,7 +99,7 @@ func transfers(ctx context.Context, r *Resolved, searches []Unit) ([]Unit, error
 			if s.Net == n {
 				continue
 			}
-			params, err := fitTrace(r, n, s.Data, s.Params)
+			params, _, err := fitFeatures(r, n, s.Data, s.Params)
 			var skip *inapplicable
 			if errors.As(err, &skip) {
 				continue
@@ -182,6 +182,11 @@ func (s *Session) readSources(ctx context.Context, units []Unit) error {
 // unit that reads another's trajectory searches nothing.
 func (st *stage) options(u Unit) (trace.Options, error) {
 	o := traceOptions(u)
+	if u.Source == nil && o.Start == startMap {
+		var err error
+		o.Given, err = st.s.files[u.Params.Text(mapKey)].order(u, mapShape(st.spec.Shape), st.spec.FeatureMap, st.spec.Features)
+		return o, err
+	}
 	if u.Source == nil {
 		return o, nil
 	}
@@ -191,6 +196,3 @@ func (st *stage) options(u Unit) (trace.Options, error) {
 	}
 	return trace.Options{Solver: "order", Start: startMap, Given: given.order, Objective: o.Objective, ScoreOn: o.ScoreOn, Seed: o.Seed}, given.err
 }
-
-// startMap is the start that takes a given trajectory.
-const startMap = "map"

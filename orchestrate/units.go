@@ -128,6 +128,9 @@ func (r *Resolved) identity(ctx context.Context, d *ResolvedData, point Params) 
 	full := maps.Clone(point)
 	for _, p := range r.Study.Parameters {
 		text, ok := point[p.Name].(string)
+		if ok && p.Type == fileType {
+			full[p.Name] = r.files[text].hash()
+		}
 		if !ok || p.Catalogue == "" {
 			continue
 		}

@@ -68,3 +68,21 @@ func TestCompare(t *testing.T) {
 	require.Zero(t, code, errs)
 	require.Contains(t, out, "differs: seed: 0 | 2")
 }
+
+// What a run found is where another begins, and compares with it.
+func TestTraceFromARun(t *testing.T) {
+	s := newShop(t, 4)
+	code, _, errs := s.assay("trace --quiet --edge 2 --solver sa --iterations 10 --out a" + common)
+	require.Zero(t, code, errs)
+	code, _, errs = s.assay("trace --quiet --edge 2 --solver order --map a --out b" + common)
+	require.Zero(t, code, errs)
+	code, out, errs := s.assay("compare --json a b")
+	require.Zero(t, code, errs)
+	var c orchestrate.Comparison
+	require.NoError(t, json.Unmarshal([]byte(out), &c))
+	require.Equal(t, 4, c.Groups[0].Orders.Same)
+	require.Equal(t, 4, c.Groups[0].Scores[0].Equal)
+	code, _, errs = s.assay("trace --start map" + common)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "which orders? give --map FILE")
+}
