@@ -88,7 +88,7 @@ func varyingFacts(names []string, pairs []pair) (vary []string, common map[strin
 	return vary, common
 }
 
-// seeds holds for each image the sum over its seeds.
+// imageMeans holds for each image the sum over its seeds.
 type imageMeans struct {
 	order []string
 	sum   map[string]float64
@@ -128,15 +128,12 @@ func compareGroup(study Study, differ map[string]bool, pairs []pair) GroupCompar
 	}
 	g := GroupCompared{Images: len(images), Scores: []ScoreCompared{}}
 	for _, m := range study.Metrics {
-		if slices.ContainsFunc(m.Under, func(k string) bool { return differ[k] }) {
-			continue
+		if slices.ContainsFunc(m.Under, func(k string) bool { return differ[k] }) || hasSumOf(study, m.ID) {
+			continue // another thing in each run, or a sum that is compared, divided
 		}
 		id := m.ID
 		if m.Sum && !alike {
 			id += meanSuffix
-		}
-		if slices.ContainsFunc(g.Scores, func(s ScoreCompared) bool { return s.Metric == id }) || !alike && hasSumOf(study, m.ID) {
-			continue // the mean of a sum that is a metric itself
 		}
 		if s, ok := compareScore(m, id, m.Sum && !alike, pairs); ok {
 			g.Scores = append(g.Scores, s)
@@ -149,7 +146,7 @@ func compareGroup(study Study, differ map[string]bool, pairs []pair) GroupCompar
 // meanSuffix marks a sum that is divided by the points of its curve.
 const meanSuffix = "-mean"
 
-// hasSumOf says whether the metric id is the mean of another metric, a sum.
+// hasSumOf says whether the metric id is another metric, a sum, by point.
 func hasSumOf(study Study, id string) bool {
 	base, ok := strings.CutSuffix(id, meanSuffix)
 	return ok && slices.ContainsFunc(study.Metrics, func(m Metric) bool { return m.ID == base && m.Sum })

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/assay-xai/assay/dataset"
 	"github.com/assay-xai/assay/internal/record"
 	"github.com/assay-xai/assay/internal/usage"
 	"github.com/assay-xai/assay/trace"
@@ -79,6 +80,9 @@ func fitTransfer(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (Params
 	if first := r.Nets[0]; first.Info.Classes != n.Info.Classes {
 		return nil, usage.Errorf("transfer: net %s knows %d classes, %s knows %d: want nets of the same classes", first.Name, first.Info.Classes, n.Name, n.Info.Classes)
 	}
+	if first := r.Nets[0]; d.Set.Kind == dataset.Images && seen(first.Preset) != seen(n.Preset) {
+		r.warnOnce(fmt.Sprintf("nets %s and %s see other parts of an image (presets %s and %s): their patches are not the same places", first.Name, n.Name, first.Preset.ID, n.Preset.ID))
+	}
 	if source := p.Text(sourceKey); source != "" && source != n.Name {
 		return nil, &inapplicable{usage.Errorf("transfer: no search on net %s, the source is %s", n.Name, source)}
 	}
@@ -87,6 +91,22 @@ func fitTransfer(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (Params
 		return nil, err
 	}
 	return with(out, sourceKey, n.Name), nil
+}
+
+// seen is what part of an image a preset shows: how it is resized, and the shares
+// of height and width that are left.
+func seen(p dataset.Preset) string {
+	share := func(crop, size int) float64 {
+		if crop == 0 || size == 0 {
+			return 1
+		}
+		return float64(crop) / float64(size)
+	}
+	width := p.Width
+	if width == 0 {
+		width = p.Height
+	}
+	return fmt.Sprintf("%s %.3f %.3f", p.Resize, share(p.CropHeight, p.Height), share(p.CropWidth, width))
 }
 
 // transfers lists the units that score what the searches found on the other nets,

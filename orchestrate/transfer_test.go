@@ -155,6 +155,28 @@ func TestTransferOfAFailedSearch(t *testing.T) {
 	require.Equal(t, 2, n)
 }
 
+// Nets whose presets show other parts of an image do not share patches.
+func TestTransferBetweenPresets(t *testing.T) {
+	w := newWorld(t, 2)
+	p := w.threeNets("transfer", "{edge: 2, iterations: 5}")
+	warnings := func() (list []string) {
+		_, err := orchestrate.Run(t.Context(), orchestrate.Job{Plan: p, Open: w.backend.Opener(), Progress: func(e orchestrate.Event) {
+			if e.Kind == orchestrate.Warning {
+				list = append(list, e.Message)
+			}
+		}})
+		require.NoError(t, err)
+		return list
+	}
+	require.Empty(t, warnings())
+	other := *p.Nets[2].Preset.Preset
+	other.ID, other.Resize, other.Height, other.CropHeight, other.CropWidth = "crop", "shorter", 10, 8, 8
+	p.Nets[2].Preset.Preset = &other
+	list := warnings()
+	require.Len(t, list, 1)
+	require.Contains(t, list[0], "nets one and three see other parts of an image (presets small and crop)")
+}
+
 // A chosen source is one row of the matrix.
 func TestTransferOfOneSource(t *testing.T) {
 	w := newWorld(t, 2)

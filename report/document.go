@@ -42,6 +42,16 @@ type documentTable struct {
 	Number []bool
 }
 
+// numbers says whether a cell is a number, or bounds: 1.5 .. 2.5.
+func numbers(text string) bool {
+	for _, part := range strings.Split(text, " .. ") {
+		if !numeric(part) {
+			return false
+		}
+	}
+	return true
+}
+
 // WriteDocument writes the page to path, whole or not at all.
 func WriteDocument(path string, d Document) error {
 	style, err := assets.ReadFile("assets/style.css")
@@ -58,7 +68,7 @@ func WriteDocument(path string, d Document) error {
 		for i := range t.Header {
 			out.Number[i] = len(t.Rows) > 0
 			for _, row := range t.Rows {
-				out.Number[i] = out.Number[i] && i < len(row) && numeric(strings.ReplaceAll(row[i], "..", ""))
+				out.Number[i] = out.Number[i] && i < len(row) && numbers(row[i])
 			}
 		}
 		p.Tables = append(p.Tables, out)

@@ -202,8 +202,21 @@ func printComparison(env environment, c *orchestrate.Comparison) {
 	}
 }
 
+// comparisonTitle names both runs: by their titles, or by their folders where
+// those are the same.
+func comparisonTitle(c *orchestrate.Comparison) string {
+	a, b := c.A.Title, c.B.Title
+	if a == b {
+		a, b = filepath.Base(filepath.Clean(c.A.Path)), filepath.Base(filepath.Clean(c.B.Path))
+	}
+	if a == b {
+		return "Parts of " + c.A.Title
+	}
+	return a + " and " + b
+}
+
 func writeComparisonHTML(file string, c *orchestrate.Comparison) error {
-	d := pages.Document{Kind: "comparison", Title: c.A.Title + " and " + c.B.Title, Lede: comparisonLines(c), Notes: comparisonNotes(c)}
+	d := pages.Document{Kind: "comparison", Title: comparisonTitle(c), Lede: comparisonLines(c), Notes: comparisonNotes(c)}
 	scores := scoreTable(c)
 	d.Tables = append(d.Tables, pages.DocumentTable{Title: "Scores", Text: "Means over images, and the difference B − A with 95 % bounds: percentiles of a bootstrap over images, in pairs.",
 		Header: scores.header, Rows: scores.rows})
