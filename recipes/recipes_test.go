@@ -14,6 +14,7 @@ import (
 	"github.com/assay-xai/assay/internal/usage"
 	"github.com/assay-xai/assay/orchestrate"
 	"github.com/assay-xai/assay/recipes"
+	"github.com/assay-xai/assay/report"
 	"github.com/assay-xai/assay/weights"
 )
 
@@ -131,6 +132,53 @@ func TestRecipesResolve(t *testing.T) {
 					require.Empty(t, r.Unmatched())
 				}
 			})
+		}
+	}
+}
+
+// A recipe runs from end to end: its table has the published rows beside what
+// was measured, and its report the figures.
+func TestARecipeRuns(t *testing.T) {
+	machine(t)
+	plan := parse(t, "trace-table2", "demo")
+	plan.Device, plan.Batch, plan.Threads = "cpu", 8, 1
+	plan.Nets[0].Weights = filepath.Join(t.TempDir(), "w.safetensors")
+	plan.Grids[1]["iterations"] = []any{100, 200}
+	require.NoError(t, fake.Weights(plan.Nets[0].Weights, 10))
+	plan.Data[0].Limit = 2
+	plan.Reference = append(plan.Reference, map[string]any{"net": "cnn3", "solver": "greedy", "metric": "prob-le-mo", "value": 1., "tolerance": 1e9})
+	out := filepath.Join(t.TempDir(), "out")
+	outcome, err := orchestrate.Run(t.Context(), orchestrate.Job{Plan: plan, Out: out, Open: catalogue{&fake.Backend{}}.open})
+	require.NoError(t, err)
+	require.Equal(t, 2*(1+4), outcome.Units)
+	readings := map[string]int{}
+	for _, row := range outcome.Summary {
+		readings[row.Reading]++
+		if row.Reading == orchestrate.ReadingNotMeasured {
+			require.Equal(t, "resnet18", row.Net)
+			require.Contains(t, row.Reason, "scale demo")
+			require.NotNil(t, row.Reference)
+		}
+	}
+	require.Equal(t, 10, readings[orchestrate.ReadingNotMeasured])
+	require.Equal(t, 1, readings[orchestrate.ReadingAgrees])
+	require.NotEmpty(t, outcome.Claims)
+	path, err := report.Write(t.Context(), out, report.Options{})
+	require.NoError(t, err)
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, want := range []string{"Progress of the searches", "start greedy-le", "scale demo does not measure it", "TRACE (Wang and Wang, ICML 2024), Table 2", "31.6900", "agrees"} {
+		require.Contains(t, string(page), want)
+	}
+}
+
+// Figures that recipes ask for are those that reports know.
+func TestFiguresOfRecipes(t *testing.T) {
+	for _, name := range recipes.Names() {
+		for _, scale := range []string{"", "small", "demo"} {
+			for _, f := range parse(t, name, scale).Report.Figures {
+				require.Contains(t, report.FigureKinds(), f["kind"], name)
+			}
 		}
 	}
 }

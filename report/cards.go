@@ -45,6 +45,10 @@ type prediction struct {
 
 // result is one search on the card's image.
 type result struct {
+	// What it was made from.
+	entry  *entry
+	record *record.Record
+
 	ID          string
 	Title       string
 	View        *view
@@ -149,7 +153,7 @@ func (r *run) class(net string, index int) classText {
 
 func (r *run) result(rec *record.Record, e *entry, v *view, id string) (result, error) {
 	t := rec.Trace
-	res := result{ID: id, Title: e.group.label, View: v, Target: r.class(rec.Net, rec.Target),
+	res := result{entry: e, record: rec, ID: id, Title: e.group.label, View: v, Target: r.class(rec.Net, rec.Target),
 		Curves: recordFigure(t), Value: value(t.Value), Point: decimal(t.Value/float64(t.Features+1), 3),
 		Objective: objectiveName(t.Objective, t.ScoreOn), Prob: t.Sums.Prob, Logit: t.Sums.Logit,
 		ProbBy: t.Sums.Prob.Le - t.Sums.Prob.Mo, LogitBy: t.Sums.Logit.Le - t.Sums.Logit.Mo,

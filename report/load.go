@@ -30,18 +30,22 @@ type planInfo struct {
 		Net    string `yaml:"net"`
 		Name   string `yaml:"name"`
 		Preset any    `yaml:"preset"`
+		Absent string `yaml:"absent"`
 	} `yaml:"nets"`
 	Data []struct {
-		Path  string `yaml:"path"`
-		Name  string `yaml:"name"`
-		Split string `yaml:"split"`
-		Items int    `yaml:"items"`
+		Path   string `yaml:"path"`
+		Name   string `yaml:"name"`
+		Split  string `yaml:"split"`
+		Items  int    `yaml:"items"`
+		Absent string `yaml:"absent"`
 	} `yaml:"data"`
 	Device    string `yaml:"device"`
 	Precision string `yaml:"precision"`
 	Report    struct {
-		Images *int    `yaml:"images"`
-		Alpha  float64 `yaml:"alpha"`
+		Images  *int         `yaml:"images"`
+		Alpha   float64      `yaml:"alpha"`
+		Figures []figureSpec `yaml:"figures"`
+		Metrics []string     `yaml:"metrics"`
 	} `yaml:"report"`
 }
 
@@ -64,6 +68,7 @@ type run struct {
 	failures []failure
 	warnings []warning
 	notes    []string // what could not be read
+	films    int      // made so far, for ids
 }
 
 // load reads the folder. Later records of a unit replace earlier ones.
@@ -281,8 +286,14 @@ func parseIndex(text []byte) (map[string]string, error) {
 // view is the file of an image's view, "" where there is none. Views are of the
 // plan's first data only.
 func (r *run) view(k imageKey) string {
-	if k.data != "" && len(r.plan.Data) > 0 && k.data != r.plan.Data[0].Name {
-		return ""
+	for _, d := range r.plan.Data {
+		if d.Absent != "" {
+			continue
+		}
+		if k.data != "" && k.data != d.Name {
+			return ""
+		}
+		break
 	}
 	return r.views[k.id]
 }

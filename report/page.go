@@ -46,6 +46,8 @@ type page struct {
 	Eval                *evalPage
 	Train               *trainPage
 	Summary             *summaryPage
+	Claims              []claimLine
+	Missing             []missingRows
 	Failures            []failure
 	MoreFailures        int
 	Warnings            []warning
@@ -121,6 +123,7 @@ func (r *run) page(ctx context.Context) (*page, error) {
 		p.Facts = append(p.Facts, fact{"failed", grouped(int64(n)), "listed below"})
 	}
 	p.Summary = r.summaryPage(p.Trace == nil && p.Transfer == nil && p.Eval == nil)
+	p.Claims, p.Missing = r.claims(), r.missing()
 	p.Settings = r.settings()
 	p.Env, p.MoreEnv = r.environment()
 	p.Notes = r.notes
@@ -185,62 +188,4 @@ func (r *run) settings() []fact {
 		out = append(out, fact{Name: factName(k), Value: r.common[k]})
 	}
 	return out
-}
-
-// summaryPage is the table of summary.csv.
-type summaryPage struct {
-	Header []string
-	Rows   [][]summaryCell
-	More   int
-	// Open shows the table at once: there is nothing else, or published numbers
-	// stand beside the measured ones.
-	Open, Published bool
-}
-
-type summaryCell struct {
-	Label, Text string
-	Number      bool
-}
-
-func (r *run) summaryPage(open bool) *summaryPage {
-	if len(r.summary) < 2 {
-		return nil
-	}
-	header := r.summary[0]
-	s := &summaryPage{Open: open}
-	rows := r.summary[1:]
-	if n := len(rows); n > maxRows {
-		rows, s.More = rows[:maxRows], n-maxRows
-	}
-	// Columns that are empty, or that say the same everywhere and are no
-	// number, only take room.
-	var keep []int
-	for c, name := range header {
-		seen := map[string]bool{}
-		for _, row := range rows {
-			seen[row[c]] = true
-		}
-		_, varies := r.common[name]
-		if len(seen) == 1 && (seen[""] || varies && len(rows) > 1) {
-			continue
-		}
-		keep = append(keep, c)
-		s.Published = s.Published || name == "reference"
-	}
-	s.Open = s.Open || s.Published
-	for _, c := range keep {
-		s.Header = append(s.Header, factName(header[c]))
-	}
-	for _, row := range rows {
-		var cells []summaryCell
-		for _, c := range keep {
-			text, isNumber := row[c], false
-			if c := header[c]; c == "mean" || c == "lo" || c == "hi" || c == "reference" || c == "referenceSpread" {
-				text, isNumber = shortNumber(text), true
-			}
-			cells = append(cells, summaryCell{factName(header[c]), text, isNumber || header[c] == "n"})
-		}
-		s.Rows = append(s.Rows, cells)
-	}
-	return s
 }

@@ -67,7 +67,7 @@ func (r *run) pictures(rec *record.Record, res *result) error {
 func newFrame(res *result, kind string, k int, t *record.Trace, gone []int, p float64, patches []int32) (frame, error) {
 	mask, err := pngURL(deletedMask(gone, t.Features, patches, res.H, res.W))
 	order := "least"
-	if kind == "m" {
+	if strings.HasSuffix(kind, "m") {
 		order = "most"
 	}
 	return frame{ID: fmt.Sprintf("%s%s%d", res.ID, kind, k), Mask: mask, Fraction: percent(float64(k)/float64(t.Features), 0),

@@ -14,6 +14,7 @@ type tracePage struct {
 	Cards   []card
 	Images  int // in all
 	Table   *imageTable
+	Figures []figureBlock
 	Alpha   string
 	Patches bool // some results are of images
 
@@ -59,6 +60,9 @@ func (r *run) tracePage(ctx context.Context) (*tracePage, error) {
 	t.facts = traceFacts(r, groups, stats)
 	var err error
 	if t.Cards, err = r.cards(ctx); err != nil {
+		return nil, err
+	}
+	if t.Figures, err = r.figures(ctx, t.Cards); err != nil {
 		return nil, err
 	}
 	t.Patches = slices.ContainsFunc(groups, func(g *group) bool { return g.edge > 0 })

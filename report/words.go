@@ -105,6 +105,13 @@ func (r *run) traceLede() []string {
 	if c["method"] != "" || slices.Contains(r.varying, "method") {
 		goal = "The orders are those of attribution methods, or of searches for the best order."
 	}
+	if c["solver"] == "order" {
+		goal = "Nothing was searched for: the order is that of the start"
+		if c["start"] == "random" {
+			goal = "Nothing was searched for: the order is one at random"
+		}
+		goal += "."
+	}
 	second := ""
 	if ref := c["reference"]; ref != "" {
 		second = "Deleted " + strings.TrimLeft(what, "0123456789× ") + " " + referenceWords(ref, edges > 0) + ". "
