@@ -22,10 +22,10 @@ import (
 // The searches that are measured: real nets on real images, because what early
 // rejection saves depends on how confident a net is.
 type searched struct {
-	name, net, weights, data, preset string
-	images, iterations, batch        int
-	start                            string
-	target                           string
+	name, net, weights, data  string
+	images, iterations, batch int
+	start                     string
+	target                    string
 }
 
 func (b *bench) searches() []searched {
