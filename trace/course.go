@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/bits"
 
@@ -32,7 +33,7 @@ func (s *search) fromStarts(ctx context.Context, begin beginner) error {
 	}
 	offset, iterations := 0, s.iterations()
 	for r := range int(max(1, s.params["restarts"])) {
-		if r > 0 && s.exhausted() {
+		if s.idle = 0; r > 0 && s.exhausted() {
 			break
 		}
 		s.restarts = r
@@ -51,6 +52,9 @@ func (s *search) fromStarts(ctx context.Context, begin beginner) error {
 			s.mark(0, false, now.value)
 		}
 		c, err := begin(ctx, now, func(iteration int, accepted bool, lo, hi int) {
+			if s.idle++; s.g.evaluations > s.asked {
+				s.idle, s.asked = 0, s.g.evaluations
+			}
 			improved := false
 			if accepted {
 				s.result.Accepted++
@@ -70,11 +74,20 @@ func (s *search) fromStarts(ctx context.Context, begin beginner) error {
 		}
 		offset += done
 		s.result.Iterations = offset
+		if s.stalled() {
+			s.result.Warnings = append(s.result.Warnings, fmt.Sprintf("ended before its budget of evaluations: the last %d iterations asked for no new state", s.idle))
+		}
 		s.result.Restarts = append(s.result.Restarts, toFloat(own))
 		s.result.Last = toFloat(now.value)
 	}
 	s.result.Trajectory, s.result.Value = s.best.order, toFloat(s.best.value)
 	return nil
+}
+
+// stalled says whether a search that only a budget of evaluations ends goes round
+// in circles: it has proposed every swap some twenty times and asked for nothing new.
+func (s *search) stalled() bool {
+	return s.o.Budget.Evaluations > 0 && s.o.Budget.Iterations == 0 && s.o.Budget.Time == 0 && s.idle >= max(1000, 10*s.p.T*(s.p.T-1))
 }
 
 // iterations of one course; 0 where budgets of another kind end it.

@@ -256,3 +256,16 @@ func TestEstimates(t *testing.T) {
 	// 33,450 states an iteration and 2(t+1) for the start and for the answer.
 	require.InEpsilon(t, 33450+4*50176, estimate, .1)
 }
+
+// A budget of evaluations that a search can never use up, because it goes round
+// in circles among few states, ends it all the same.
+func TestSearchesInCirclesEnd(t *testing.T) {
+	for _, solver := range []string{"sa", "hill-climbing", "tabu", "genetic"} {
+		o := Options{Solver: solver, Objective: "le-mo", ScoreOn: "prob", Budget: Budget{Evaluations: 1e9}, Params: map[string]float64{"restarts": 2}}
+		got, err := Run(context.Background(), Problem{T: 4, ImageID: "a", Scorer: hashed(4)}, o)
+		require.NoError(t, err)
+		require.Len(t, got.Restarts, 2)
+		require.LessOrEqual(t, got.Evaluations, int64(16))
+		require.Contains(t, got.Warnings[0], "no new state")
+	}
+}

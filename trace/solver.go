@@ -48,7 +48,8 @@ type Options struct {
 
 // Budget ends a search: whichever limit is reached first. Zero: no limit of
 // that kind; all zero: the schedule's number of iterations. Budgets are looked
-// at between iterations.
+// at between iterations. A budget of evaluations alone also ends a search that
+// goes round in circles and asks for nothing new; a warning says so.
 type Budget struct {
 	Iterations int
 	// Evaluations is nominal (see Result).
@@ -174,6 +175,8 @@ type search struct {
 	restarts  int // before the present one
 	best      *position
 	sizes     []int64 // the best gain seen at every size
+	asked     int64   // evaluations when something new was asked for last
+	idle      int     // iterations since then
 }
 
 // Check says what is wrong with options for t features, as an error of usage.

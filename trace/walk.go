@@ -95,7 +95,7 @@ func (s *search) newWalk(w walker, after told) *walk {
 
 // exhausted says whether the budget ends before another iteration.
 func (s *search) exhausted() bool {
-	return s.o.Budget.Evaluations > 0 && s.g.evaluations >= s.o.Budget.Evaluations ||
+	return s.o.Budget.Evaluations > 0 && s.g.evaluations >= s.o.Budget.Evaluations || s.stalled() ||
 		s.o.Budget.Time > 0 && time.Since(s.started)+s.p.Before >= s.o.Budget.Time
 }
 
