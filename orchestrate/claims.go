@@ -14,8 +14,8 @@ const ClaimsFile = "claims.json"
 
 // Claim is something that a source says without a number, or shows in a plot.
 // With Higher and Lower it is checked: of every two settings of which one
-// matches Higher and the other Lower, and which are alike in all else that both
-// have, the first has the higher mean of Metric over the same images.
+// matches Higher and the other Lower, and which are alike in all else that the
+// plan varies, the first has the higher mean of Metric over the same images.
 type Claim struct {
 	Claim  string         `yaml:"claim"`
 	Metric string         `yaml:"metric,omitempty"`
@@ -93,6 +93,7 @@ type measuredGroup struct {
 // claims checks the plan's claims.
 func (r *Resolved) claims(groups []measuredGroup) []ClaimRow {
 	var out []ClaimRow
+	vary := varied(r.Points)
 	for _, c := range r.Plan.Claims {
 		if c.Higher == nil {
 			out = append(out, ClaimRow{Claim: c.Claim, Reading: ReadingSeeFigures})
@@ -104,7 +105,7 @@ func (r *Resolved) claims(groups []measuredGroup) []ClaimRow {
 				continue
 			}
 			for _, b := range groups {
-				if b.is(c.Metric, c.Lower) && c.alike(a, b) {
+				if b.is(c.Metric, c.Lower) && c.alike(a, b, vary) {
 					out = append(out, c.row(a, b))
 					found = true
 				}
@@ -129,21 +130,66 @@ func (g measuredGroup) is(metric string, want map[string]any) bool {
 	return len(g.values[metric]) > 0 && row.matches(want)
 }
 
-// alike says whether two settings agree in everything that the claim does not
-// speak of, as far as both have it.
-func (c Claim) alike(a, b measuredGroup) bool {
+// sameProblem are the parameters in which two settings have to agree to be
+// compared, unless the claim speaks of them; budgets are those that end a search.
+var (
+	sameProblem = []string{"data", "target", "edge", "reference", "objective", "scoreOn", "solver"}
+	budgets     = []string{"time", "evaluations", "iterations"}
+)
+
+// varied are the parameters that a plan varies by themselves: some two points
+// differ in nothing else. What follows from another parameter, as a schedule's
+// temperature from the output that is looked at, is not among them.
+func varied(points []Params) map[string]bool {
+	out := map[string]bool{}
+	rest := map[string]bool{}
+	for _, p := range points {
+		for k := range p {
+			key := k + string(canonical(without(p, k)))
+			if rest[key] {
+				out[k] = true
+			}
+			rest[key] = true
+		}
+	}
+	return out
+}
+
+func without(p Params, key string) Params {
+	out := Params{}
+	for k, v := range p {
+		if k != key {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// alike says whether two settings are the same but for what the claim speaks
+// of, and what follows from that.
+func (c Claim) alike(a, b measuredGroup, vary map[string]bool) bool {
 	spoken := func(k string) bool { _, x := c.Higher[k]; _, y := c.Lower[k]; return x || y }
 	if a.net != b.net && !spoken("net") {
 		return false
 	}
-	// What a solver is told is nothing to another.
-	solvers := plain(a.params["solver"]) != plain(b.params["solver"])
 	for k, v := range a.params {
-		if w, ok := b.params[k]; ok && plain(v) != plain(w) && !spoken(k) && !(solvers && k == "schedule") {
+		w, ok := b.params[k]
+		if ok && !spoken(k) && (vary[k] || slices.Contains(sameProblem, k)) && plain(v) != plain(w) {
 			return false
 		}
 	}
-	return true
+	x, y := a.budget(), b.budget()
+	return x == "" || y == "" || x == y || spoken(x) || spoken(y)
+}
+
+// budget names what ends the search, "" for nothing but itself.
+func (g measuredGroup) budget() string {
+	for _, k := range budgets {
+		if _, ok := g.params[k]; ok {
+			return k
+		}
+	}
+	return ""
 }
 
 func (c Claim) row(a, b measuredGroup) ClaimRow {

@@ -210,6 +210,34 @@ claims:
 	}
 }
 
+// Settings are compared that differ in what the claim speaks of, and in what
+// follows from that: the start of another solver, the temperature of another
+// output; and not those with another budget.
+func TestClaimsCompareLikeWithLike(t *testing.T) {
+	w := newWorld(t, 2)
+	text := planText(w.dir, "trace", "{edge: 4, objective: le-mo}") + `grids:
+- {solver: order, start: random}
+- {solver: sa, start: [random, greedy-le], iterations: [5, 10], scoreOn: [prob, logit]}
+- {solver: [sa, hill-climbing], start: random, evaluations: 100}
+claims:
+- {claim: solver, metric: prob-le-mo, higher: {solver: sa}, lower: {solver: order}}
+- {claim: output, metric: prob-le-mo, higher: {scoreOn: prob}, lower: {scoreOn: logit}}
+- {claim: start, metric: prob-le-mo, higher: {start: greedy-le}, lower: {start: random, solver: sa}}
+- {claim: budget, metric: prob-le-mo, higher: {solver: sa}, lower: {solver: hill-climbing}}
+`
+	outcome, err := w.run(w.parse(text), "out")
+	require.NoError(t, err)
+	got := map[string]int{}
+	for _, c := range outcome.Claims {
+		require.NotNil(t, c.Difference, c.Claim)
+		got[c.Claim]++
+	}
+	// By probability from the random start: two numbers of iterations, and 100
+	// evaluations; two starts and two numbers; two outputs and two numbers; the
+	// same budget.
+	require.Equal(t, map[string]int{"solver": 3, "output": 4, "start": 4, "budget": 1}, got)
+}
+
 // Seconds differ from run to run: summaries have them only where asked for.
 func TestCostMetricsAreAskedFor(t *testing.T) {
 	w := newWorld(t, 1)

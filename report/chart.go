@@ -26,6 +26,8 @@ type chart struct {
 	Lines          []chartLine
 	XLabel, YLabel string
 	Describe       string
+
+	series []series // what Lines were made from
 }
 
 type chartLine struct {
@@ -49,7 +51,7 @@ func (p *plane) span(xs, ys []float64) {
 // newChart draws lines over the same axes. Without fixed bounds of y, they are
 // those of the lines.
 func newChart(title string, lines []series, xLabel, yLabel string, unit bool) *chart {
-	c := &chart{Title: title, XLabel: xLabel, YLabel: yLabel,
+	c := &chart{series: lines, Title: title, XLabel: xLabel, YLabel: yLabel,
 		plane: plane{Width: figureWidth, Height: figureHeight, Left: 40, Right: figureWidth - 12, Top: 10, Bottom: figureHeight - 40,
 			XMin: math.Inf(1), XMax: math.Inf(-1), YMin: math.Inf(1), YMax: math.Inf(-1)}}
 	for _, s := range lines {

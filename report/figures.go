@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -101,6 +102,7 @@ func (r *run) figures(ctx context.Context, cards []card) ([]figureBlock, error) 
 		}
 		out = append(out, b)
 	}
+	r.blocks = out
 	return out, nil
 }
 
@@ -143,28 +145,24 @@ func factText(fact, v string) string {
 	return factName(fact) + " " + v
 }
 
-// settingFacts are facts that a solver brings along: they follow from the
-// solver, or say where it began, and make no panel of their own.
+// settingFacts are the facts beside lines and panels that groups differ in by
+// themselves: some two groups differ in nothing else. What follows from another
+// fact, as a temperature from the output that is looked at, makes no panel.
 func settingFacts(groups []*group, spec figureSpec) []string {
-	values := map[string]map[string]bool{}
+	vary, seen := map[string]bool{}, map[string]bool{}
 	for _, g := range groups {
-		for k, v := range g.facts() {
-			if values[k] == nil {
-				values[k] = map[string]bool{}
-			}
-			values[k][v] = true
+		f := g.facts()
+		for k := range f {
+			rest := maps.Clone(f)
+			delete(rest, k)
+			key := fmt.Sprint(k, rest) // maps print in the order of their keys
+			vary[k] = vary[k] || seen[key]
+			seen[key] = true
 		}
 	}
 	var out []string
-	for k, v := range values {
-		shared := 0
-		for _, g := range groups {
-			if _, ok := g.facts()[k]; ok {
-				shared++
-			}
-		}
-		// What only some groups have belongs to their solver.
-		if len(v) > 1 && shared == len(groups) && k != spec.Lines && k != spec.Panels {
+	for k := range vary {
+		if vary[k] && k != spec.Lines && k != spec.Panels {
 			out = append(out, k)
 		}
 	}
@@ -192,6 +190,11 @@ func panels(groups []*group, spec figureSpec) []panelled {
 		}
 		for _, k := range others {
 			parts = append(parts, factText(k, f[k]))
+		}
+		for _, k := range []string{"evaluations", "time"} { // searches with one budget are no match for those with the other
+			if v := f[k]; v != "" && !slices.Contains(others, k) && slices.ContainsFunc(groups, func(o *group) bool { return o.facts()[k] == "" }) {
+				parts = append(parts, factText(k, v))
+			}
 		}
 		title := strings.Join(parts, " · ")
 		i := slices.IndexFunc(out, func(p panelled) bool { return p.title == title })

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -116,7 +118,15 @@ func TestCurvesFigure(t *testing.T) {
 			}
 		}
 	}
-	page := parse(t, f.write(Options{}))
+	page := parse(t, f.write(Options{Plots: true}))
+	for _, name := range []string{"figure-1-1.svg", "figure-1-3.png", "figure-2-1.csv"} {
+		info, err := os.Stat(filepath.Join(f.out, PlotsDir, name))
+		require.NoError(t, err)
+		require.NotZero(t, info.Size())
+	}
+	text, err := os.ReadFile(filepath.Join(f.out, PlotsDir, "figure-1-2.csv"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), "start random,0.25,0.55,0.5,0.6\n")
 	charts := page.one(t, "#figure-1").all("figure.chart")
 	require.Len(t, charts, 3)
 	require.Contains(t, charts[0].text, "blur")
@@ -138,6 +148,27 @@ func TestCurvesFigure(t *testing.T) {
 	second := page.one(t, "#figure-2").all("figure.chart")
 	require.Len(t, second, 1)
 	require.InDelta(t, .6, second[0].lines(t, "line")[0][2][1], .005)
+}
+
+// Facts that follow from others make no panels, budgets of another kind do.
+func TestPanels(t *testing.T) {
+	of := func(facts ...string) *group {
+		g := &group{params: map[string]string{}}
+		for i := 0; i < len(facts); i += 2 {
+			g.params[facts[i]] = facts[i+1]
+		}
+		return g
+	}
+	titles := func(spec figureSpec, groups ...*group) (out []string) {
+		for _, p := range panels(groups, spec) {
+			out = append(out, fmt.Sprintf("%s: %d", p.title, len(p.groups)))
+		}
+		return out
+	}
+	require.Equal(t, []string{"by probability: 1", "by logit: 1"}, titles(figureSpec{Panels: "scoreOn"}, of("scoreOn", "prob", "t0", ".1"), of("scoreOn", "logit", "t0", "2")))
+	require.Equal(t, []string{": 3"}, titles(figureSpec{Lines: "solver"}, of("solver", "sa", "objective", "le-mo"), of("solver", "greedy", "objective", "le"), of("solver", "order", "objective", "le-mo")))
+	require.Equal(t, []string{"le: 2", "mo: 1"}, titles(figureSpec{Lines: "solver"}, of("solver", "sa", "objective", "le"), of("solver", "exact", "objective", "le"), of("solver", "sa", "objective", "mo")))
+	require.Equal(t, []string{"evaluations 100: 2", "time 5: 1"}, titles(figureSpec{Lines: "solver"}, of("solver", "sa", "evaluations", "100"), of("solver", "tabu", "evaluations", "100"), of("solver", "sa", "time", "5")))
 }
 
 func TestGapFigure(t *testing.T) {

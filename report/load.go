@@ -69,6 +69,7 @@ type run struct {
 	warnings []warning
 	notes    []string // what could not be read
 	films    int      // made so far, for ids
+	blocks   []figureBlock
 }
 
 // load reads the folder. Later records of a unit replace earlier ones.

@@ -34,7 +34,8 @@ type Options struct {
 	// FeatureName names a column of a table; "" where it has none. nil: columns
 	// are numbers.
 	FeatureName func(net string, feature int) string
-	// Plots asks for OUT/plots with mean-curves.svg, .png and .csv as well.
+	// Plots asks for OUT/plots with mean-curves.svg, .png and .csv as well, and
+	// the charts that the plan asks for, figure-1-1 and so on.
 	Plots bool
 }
 
@@ -65,6 +66,9 @@ func Write(ctx context.Context, out string, opt Options) (path string, err error
 	}
 	if opt.Plots {
 		if err := r.writePlots(ctx); err != nil {
+			return "", err
+		}
+		if err := r.writeCharts(ctx); err != nil {
 			return "", err
 		}
 	}
