@@ -23,6 +23,7 @@ type environment struct {
 }
 
 func main() {
+	spinShortly()
 	if probing, err := runProbe(); probing {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

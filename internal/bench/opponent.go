@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"slices"
+	"strings"
 )
 
 // opponent is a Python process that runs scripts/bench_opponent.py: plain
@@ -24,6 +27,7 @@ func startOpponent(ctx context.Context, python, script string, threads int) (*op
 		return nil, nil
 	}
 	cmd := exec.CommandContext(ctx, python, script)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "GOMP_SPINCOUNT=") }) // its own default
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", python, err)
