@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/assay-xai/assay/internal/usage"
 	"github.com/assay-xai/assay/trace"
@@ -172,6 +173,7 @@ func heatFigure(_ context.Context, r *run, spec figureSpec, cards []card) (figur
 			for _, k := range others {
 				name += " · " + factText(k, f[k])
 			}
+			name = strings.TrimPrefix(name, " · ")
 			for _, a := range alphas {
 				head := ""
 				if spec.Columns != "" {
