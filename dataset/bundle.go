@@ -235,7 +235,7 @@ func walkTgz(ctx context.Context, name string, size int64, opt Options, visit vi
 
 func walkTarFiles(ctx context.Context, x *archiveIndex, r io.Reader, visit visitFile) error {
 	archive := tar.NewReader(r)
-	last := "its beginning"
+	last := fromStart
 	for {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -34,7 +34,7 @@ func openImages(ctx context.Context, name, base string, src source, opt Options)
 		}
 	}
 	if len(tree.files) == 0 {
-		return nil, usage.Errorf("dataset: %s holds no images: want files ending in .jpg, .jpeg or .png", name)
+		return nil, usage.Errorf("dataset: %s holds no images: want files ending in .jpg, .jpeg or .png (arrays and tables are given by file)", name)
 	}
 	set.Splits = tree.splits()
 	split, err := chooseSplit(name, set.Splits, opt.Split)

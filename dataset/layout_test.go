@@ -189,7 +189,7 @@ func TestLayoutErrors(t *testing.T) {
 		opt     Options
 		want    []string
 	}{
-		{"no images", []member{{name: "x.txt"}}, Options{}, []string{"holds no images", ".png"}},
+		{"no images", []member{{name: "x.txt"}}, Options{}, []string{"holds no images", ".png", "arrays"}},
 		{"unknown split", images("train/a/1.jpg", "val/a/1.jpg"), Options{Split: "test"}, []string{`"test"`, "train, val"}},
 		{"split of data without", images("a/1.jpg", "b/1.jpg"), Options{Split: "test"}, []string{"no splits"}},
 		{"images beside class folders", images("1.jpg", "a/1.jpg"), Options{}, []string{"1.jpg", "labels.txt"}},

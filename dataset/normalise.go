@@ -77,6 +77,9 @@ func (p Preset) Normalise(values []float32, shape []int) error {
 	}
 	for _, list := range [][]float64{p.Mean, p.Std} {
 		if len(list) > 1 && len(list) != groups {
+			if len(shape) == 3 && shape[2] == len(list) {
+				return usage.Errorf("dataset: preset %s: data of shape %v are [H,W,C]: want [C,H,W] (NumPy: x.transpose(0, 3, 1, 2))", p.ID, shape)
+			}
 			return usage.Errorf("dataset: preset %s: %d means or stds for data of shape %v: want %d, or one for all", p.ID, len(list), shape, groups)
 		}
 	}

@@ -140,3 +140,12 @@ func TestEditDistance(t *testing.T) {
 		require.Equal(t, c.want, editDistance(c.b, c.a))
 	}
 }
+
+// Rows of a NumPy array with the channels last get the transposition that helps.
+func TestNormaliseChannelsLast(t *testing.T) {
+	p, err := PresetByID("cifar10")
+	require.NoError(t, err)
+	err = p.Normalise(make([]float32, 32*32*3), []int{32, 32, 3})
+	require.ErrorIs(t, err, usage.Err)
+	require.ErrorContains(t, err, "transpose(0, 3, 1, 2)")
+}

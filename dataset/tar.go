@@ -41,7 +41,7 @@ func openTar(ctx context.Context, name string, size int64, opt Options) (*tarSou
 // stands at its content. It may leave content unread.
 func indexTar(ctx context.Context, x *archiveIndex, r io.Reader, image func(clean string, size int64, content io.Reader) error) error {
 	archive := tar.NewReader(r)
-	last := "its beginning"
+	last := fromStart
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -74,6 +74,9 @@ func indexTar(ctx context.Context, x *archiveIndex, r io.Reader, image func(clea
 	return nil
 }
 
+// fromStart stands for the name of the last entry where there is none yet.
+const fromStart = "its beginning"
+
 // damaged words the error of an archive that ends early or is no archive.
 func (x *archiveIndex) damaged(ctx context.Context, err error, after string) error {
 	switch {
@@ -81,6 +84,9 @@ func (x *archiveIndex) damaged(ctx context.Context, err error, after string) err
 		return ctx.Err()
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 		return usage.Errorf("dataset: %s is cut off at or after %s: get it again", x.name, after)
+	}
+	if lower := strings.ToLower(x.name); after == fromStart && strings.HasSuffix(lower, ".gz") && !strings.HasSuffix(lower, ".tar.gz") {
+		return usage.Errorf("dataset: %s holds no tar archive: what else is gzipped is known by its ending, such as idx3-ubyte.gz, .npy.gz or .csv.gz", x.name)
 	}
 	return usage.Errorf("dataset: %s is damaged at or after %s, or no archive: %w", x.name, after, err)
 }

@@ -71,6 +71,21 @@ func checkFresh(out string) error {
 	return nil
 }
 
+// checkOutside refuses a new run in a folder of its data: the views that it
+// writes are images, and would be data from then on.
+func checkOutside(out string, data []DataPlan) error {
+	for _, d := range data {
+		if info, err := os.Stat(d.Path); err != nil || !info.IsDir() {
+			continue
+		}
+		rel, err := filepath.Rel(absolute(d.Path), absolute(out))
+		if err == nil && filepath.IsLocal(rel) {
+			return usage.Errorf("out: %s lies in the data folder %s: choose a folder outside it", out, d.Path)
+		}
+	}
+	return nil
+}
+
 // sweep removes temporary files that a killed run has left. It may only be
 // called with the records' lock held.
 func sweep(out string) {

@@ -120,6 +120,9 @@ func (r *resolver) fileNet(ctx context.Context, i int, row []int) error {
 		if len(row) == 1 {
 			fallback = "table"
 		}
+		if !known && n.Preset.IsZero() && fallback == "imagenet" {
+			r.Warnings = append(r.Warnings, n.Net+" does not say how images become its input: taking preset imagenet, --preset names another")
+		}
 		if preset, err = n.Preset.choose(fallback); err != nil {
 			return fail("preset", err)
 		}

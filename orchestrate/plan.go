@@ -242,7 +242,10 @@ func ParsePlan(name string, text []byte) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(file.Docs) != 1 || file.Docs[0].Body == nil {
+	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		return nil, usage.Errorf("%s: want one plan, the file is empty", name)
+	}
+	if len(file.Docs) != 1 {
 		return nil, usage.Errorf("%s: want one plan, there are %d", name, len(file.Docs))
 	}
 	var p Plan

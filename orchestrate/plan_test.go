@@ -25,7 +25,7 @@ func TestMistakesInPlans(t *testing.T) {
 		{"type", "version: 1\nthreads: many\n", "plan.yaml:2:10: "},
 		{"twice", "version: 1\nstudy: a\nstudy: b\n", "plan.yaml:3:1: "},
 		{"version", "version: 2\n", "plan.yaml:1:10: version 2: want 1"},
-		{"empty", "", "want one plan, there are "},
+		{"empty", "", "want one plan, the file is empty"},
 		{"batch", "version: 1\nbatch: big\n", "plan.yaml:2:8: batch big: want auto, or a number"},
 		{"study", "version: 1\nstudy: trase\n", `plan.yaml:2:8: study "trase": did you mean trace?`},
 		{"grid name", head + "grid:\n  egde: 4\n", `plan.yaml:8:9: study trace has no parameter "egde": did you mean edge?`},

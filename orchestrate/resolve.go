@@ -449,6 +449,9 @@ func (r *resolver) data(ctx context.Context, i int) error {
 		if err := set.CheckClasses(n.Info.Classes); err != nil {
 			return r.Plan.errorf(at, "%w", err)
 		}
+		if w := otherClasses(d.Path, set, n); w != "" && r.labelled() {
+			r.warnOnce(w)
+		}
 		h, err := r.hash(ctx, out)
 		if err != nil {
 			return err
@@ -466,6 +469,42 @@ func (r *resolver) data(ctx context.Context, i int) error {
 		d.Labels = absolute(d.Labels)
 	}
 	return nil
+}
+
+// labelled says whether the labels of the data are part of the results.
+func (r *resolver) labelled() bool {
+	return r.Study.ID == "eval" || slices.ContainsFunc(r.Points, func(p Params) bool { return p.Text("target") == "label" })
+}
+
+// otherClasses says why the labels of data may not be the net's classes: folders
+// are numbered in name order, the net's classes as it was trained. "" where
+// nothing speaks against it.
+func otherClasses(path string, set *dataset.Set, n *ResolvedNet) string {
+	names, own := set.ClassNames, n.classNames()
+	switch {
+	case !set.HasLabels || len(names) == 0 || slices.Equal(names, own):
+		return ""
+	case len(names) != n.Info.Classes:
+		return fmt.Sprintf("%s has %d classes (%s), net %s has %d: its classes are numbered 0..%d in that order, which is right only if the net's first ones are the same; "+
+			"labels.txt beside the images (--labels FILE) gives other numbers", path, len(names), fewNames(names), n.Name, n.Info.Classes, len(names)-1)
+	case sameNames(names, own):
+		return fmt.Sprintf("%s has the classes of net %s in another order (%s; the net: %s): give their numbers in labels.txt beside the images (--labels FILE)", path, n.Name, fewNames(names), fewNames(own))
+	}
+	return ""
+}
+
+// sameNames says that two lists hold the same names, in whatever order.
+func sameNames(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// fewNames are the first names of a list.
+func fewNames(names []string) string {
+	const few = 3
+	if len(names) <= few {
+		return strings.Join(names, ", ")
+	}
+	return strings.Join(names[:few], ", ") + ", ..."
 }
 
 // hash reads the data through once: what the units' ids and the plan's rest on.
@@ -579,13 +618,19 @@ const imageNetClasses = 1000
 // ClassNames names the classes of the first data as the first net counts them,
 // nil where they are unknown.
 func (r *Resolved) ClassNames() []string {
-	if names := r.Data[0].Set.ClassNames; names != nil {
+	names, own := r.Data[0].Set.ClassNames, r.Nets[0].classNames()
+	if names != nil && (own == nil || len(names) == r.Nets[0].Info.Classes) {
 		return names
 	}
-	if names := r.Nets[0].ClassNames; len(names) == r.Nets[0].Info.Classes {
-		return names
-	}
-	if r.Nets[0].Info.Classes == imageNetClasses {
+	return own
+}
+
+// classNames names the net's classes, nil where they are unknown.
+func (n *ResolvedNet) classNames() []string {
+	switch {
+	case len(n.ClassNames) == n.Info.Classes:
+		return n.ClassNames
+	case n.Info.Classes == imageNetClasses:
 		return dataset.ImageNetNames()
 	}
 	return nil

@@ -87,6 +87,11 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	if prior == nil {
+		if err := checkOutside(job.Out, job.Plan.Data); err != nil {
+			return Outcome{}, err
+		}
+	}
 	if prior == nil && job.MustExist {
 		return Outcome{}, usage.Errorf("resume: %s holds no run: leave --resume out to begin one", job.Out)
 	}

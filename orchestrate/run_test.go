@@ -358,6 +358,41 @@ func TestOutThatIsNotARun(t *testing.T) {
 	w.closed()
 }
 
+func TestOutInTheData(t *testing.T) {
+	w := newWorld(t, 2)
+	for _, out := range []string{"data", "data/runs/first", "data/../data/x"} {
+		_, err := w.run(w.plan("eval", "{}"), out)
+		require.ErrorIs(t, err, usage.Err)
+		require.ErrorContains(t, err, "lies in the data folder")
+	}
+	require.NoFileExists(t, w.path("data/"+orchestrate.PlanFile))
+	_, err := w.run(w.plan("eval", "{}"), "data-run") // begins like it, lies beside it
+	require.NoError(t, err)
+	w.closed()
+}
+
+// Folders are numbered in name order; where that cannot be the net's order of
+// classes and labels count, the user hears of it.
+func TestClassesThatAreNotTheNets(t *testing.T) {
+	w := newWorld(t, 2)
+	heard := func(study, grid string) (said []string) {
+		_, err := orchestrate.Run(t.Context(), orchestrate.Job{Plan: w.plan(study, grid), Open: w.backend.Opener(), Progress: func(e orchestrate.Event) {
+			if e.Kind == orchestrate.Warning {
+				said = append(said, e.Message)
+			}
+		}})
+		require.NoError(t, err)
+		return said
+	}
+	said := heard("eval", "{}")
+	require.Len(t, said, 1)
+	require.Contains(t, said[0], "classes (a")
+	require.Contains(t, said[0], "has 10")
+	require.Len(t, heard("trace", "{edge: 2, iterations: 2, target: label}"), 1)
+	require.Empty(t, heard("trace", "{edge: 2, iterations: 2, target: predicted}"))
+	w.closed()
+}
+
 // The number of images that are decoded at any time does not grow with the data.
 func TestDecodedImagesAreBounded(t *testing.T) {
 	most := func(images int, study, grid string) int64 {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	stdnet "net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -99,6 +100,10 @@ func fetchFile(ctx context.Context, p PublishedFile, o FetchOptions) (string, er
 		defer d.Client.CloseIdleConnections()
 	}
 	if err := d.run(ctx); err != nil {
+		var dial *stdnet.OpError
+		if errors.As(err, &dial) && dial.Op == "dial" {
+			return "", fmt.Errorf("weights: fetch %s: %w: try --mirror URL, or put the file into %s by other means", d.url, err, o.Cache)
+		}
 		return "", fmt.Errorf("weights: fetch %s: %w", d.url, err)
 	}
 	return path, nil

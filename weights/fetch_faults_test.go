@@ -202,7 +202,7 @@ func TestFetchFromNowhere(t *testing.T) {
 	var notes int
 	c.options.Note, c.options.Retries = func(string) { notes++ }, 2
 	_, err := c.fetch()
-	requireLine(t, err, "weights: fetch "+c.URL+"/models/"+c.published.File+": dial tcp", "connection refused")
+	requireLine(t, err, "weights: fetch "+c.URL+"/models/"+c.published.File+": dial tcp", "connection refused", "--mirror")
 	require.Equal(t, 1, strings.Count(err.Error(), c.published.File))
 	require.Equal(t, 2, notes)
 	c.leaves(t)

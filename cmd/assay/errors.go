@@ -60,6 +60,9 @@ func explain(err error) string {
 	message := strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
 	switch {
 	case errors.Is(err, context.Canceled):
+		if message = strings.ReplaceAll(message, ": "+context.Canceled.Error(), ""); message == context.Canceled.Error() {
+			return "stopped; the same command goes on from here"
+		}
 		return "stopped; the same command goes on from here (" + message + ")"
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		return message + ": make room and give the same command again; nothing that is done is lost"

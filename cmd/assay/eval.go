@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/assay-xai/assay/internal/record"
+	"github.com/assay-xai/assay/internal/usage"
 	"github.com/assay-xai/assay/orchestrate"
 )
 
@@ -23,6 +25,11 @@ func evalCommand(env environment) *cli.Command {
 			&cli.StringFlag{Name: "predictions", Usage: "write a JSON line an image to `FILE`", Category: whatCategory},
 		}, studyFlags()...),
 		Action: func(c *cli.Context) error {
+			if file := c.String("predictions"); file != "" {
+				if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
+					return usage.Errorf("--predictions %s: there is no folder %s", file, filepath.Dir(file))
+				}
+			}
 			plan, err := studyPlan(c, "eval")
 			if err != nil {
 				return err

@@ -139,8 +139,8 @@ func listCommand(env environment) *cli.Command {
 		}, outputFlags()...),
 		Action: func(c *cli.Context) error {
 			what, only := c.Args().First(), c.Args().Get(1)
-			if c.NArg() != 1 && !(c.NArg() == 2 && what == "nets") {
-				return usage.Errorf("assay list takes one of %s; nets may be followed by the id of one", strings.Join(names, ", "))
+			if c.NArg() != 1 && !(c.NArg() == 2 && (what == "nets" || what == "layers")) {
+				return usage.Errorf("assay list takes one of %s; nets and layers may be followed by the id of a net", strings.Join(names, ", "))
 			}
 			switch what {
 			case "nets":

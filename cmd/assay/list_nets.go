@@ -167,6 +167,9 @@ func shape(sizes []int) string {
 func printLayers(c *cli.Context, env environment) error {
 	net := c.String("net")
 	if net == "" {
+		net = c.Args().Get(1)
+	}
+	if net == "" {
 		return usage.Errorf("assay list layers wants --net ID, or --net FILE")
 	}
 	b, err := env.open("cpu", 1)

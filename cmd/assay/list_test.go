@@ -32,6 +32,9 @@ func TestListNetsAndLayers(t *testing.T) {
 		code, out, errs := s.assay("list layers --net " + n.ID)
 		require.Equal(t, 0, code, errs)
 		require.Equal(t, len(n.Layers)+1, strings.Count(out, "\n"))
+		code, same, errs := s.assay("list layers " + n.ID)
+		require.Equal(t, 0, code, errs)
+		require.Equal(t, out, same)
 		code, one, errs := s.assay("list nets --json " + n.ID)
 		require.Equal(t, 0, code, errs)
 		var only []listedNet

@@ -57,6 +57,14 @@ func (s *shop) args(ctx context.Context, args ...string) (code int, stdout, stde
 
 const common = " --net tiny --weights w.safetensors --preset preset.yaml --data data --batch 4 --threads 1"
 
+func TestPredictionsWithoutFolder(t *testing.T) {
+	s := newShop(t, 2)
+	code, _, errs := s.assay("eval --predictions none/p.jsonl --out runs" + common)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "there is no folder none")
+	require.NoDirExists(t, "runs")
+}
+
 func TestEvalAsJSON(t *testing.T) {
 	s := newShop(t, 8)
 	code, out, errs := s.assay("eval --json --predictions p.jsonl" + common)
