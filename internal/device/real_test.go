@@ -241,7 +241,7 @@ func TestRowsAreIndependent(t *testing.T) {
 	}{{"resnet18", 8}, {"efficientnet-lite0", 8}, {"cifar-resnet20", 64}, {"cifar-resnet20", 16}, {"cnn3", 32}, {"mlp", 16}} {
 		t.Run(fmt.Sprint(c.net, "/", c.batch), func(t *testing.T) {
 			n := open(t, b, c.net, "")
-			scene := newScene(t, b, n, c.batch, 2)
+			scene := newScene(t, b, n, c.batch, 2, 2)
 			const features = 4
 			rows := make([]trace.Row, c.batch+3)
 			for i := range rows {
@@ -270,23 +270,23 @@ func TestRowsAreIndependent(t *testing.T) {
 
 // newScene fills a scene with inputs of the formula, cut into 2x2 patches (the
 // first columns of a table are one feature each).
-func newScene(t *testing.T, b orchestrate.Backend, n orchestrate.Net, batch, slots int) orchestrate.Scene {
+func newScene(t *testing.T, b orchestrate.Backend, n orchestrate.Net, batch, slots, edge int) orchestrate.Scene {
 	t.Helper()
 	ctx := context.Background()
 	shape := n.Info().Input
-	spec := orchestrate.SceneSpec{Slots: slots, Shape: shape, Features: 4, Reference: orchestrate.Reference{ID: "zero"}, Batch: batch}
+	spec := orchestrate.SceneSpec{Slots: slots, Shape: shape, Features: edge * edge, Reference: orchestrate.Reference{ID: "zero"}, Batch: batch}
 	dims := []int64{int64(slots)}
 	for _, d := range shape {
 		dims = append(dims, int64(d))
 	}
 	if len(shape) == 3 {
 		var err error
-		spec.FeatureMap, err = trace.PatchMap(2, shape[1], shape[2])
+		spec.FeatureMap, err = trace.PatchMap(edge, shape[1], shape[2])
 		require.NoError(t, err)
 	} else {
 		spec.FeatureMap = make([]int32, shape[0])
 		for i := range spec.FeatureMap {
-			spec.FeatureMap[i] = int32(i % 4)
+			spec.FeatureMap[i] = int32(i % (edge * edge))
 		}
 	}
 	images, err := b.Arrays(ctx, fill.Input(dims), shape)
@@ -325,31 +325,42 @@ func (p plainScorer) Scores(ctx context.Context, sets []trace.Set) ([]trace.Scor
 func TestSearchOnARealNetIsThatOfOneByOne(t *testing.T) {
 	ctx := context.Background()
 	b := backend(t)
-	n := open(t, b, "cifar-resnet20", "")
-	const images = 3
-	scene := newScene(t, b, n, 16, images)
-	options := trace.Options{Solver: "sa", Objective: "le-mo", ScoreOn: "prob", Seed: 5, Budget: trace.Budget{Iterations: 40}}
-	merger := trace.NewMerger(scene, 16)
-	merging, stop := context.WithCancel(ctx)
-	var group, runner sync.WaitGroup
-	runner.Go(func() { _ = merger.Run(merging) })
-	var merged [images]trace.Result
-	var errs [images]error
-	for i := range images {
-		scorer, done := merger.Image(i, 1)
-		group.Go(func() {
-			defer done()
-			merged[i], errs[i] = trace.Run(ctx, trace.Problem{T: 4, ImageID: fmt.Sprint(i), Scorer: scorer}, options)
-		})
-	}
-	group.Wait()
-	stop()
-	runner.Wait()
-	for i := range images {
-		require.NoError(t, errs[i])
-		alone, err := trace.Run(ctx, trace.Problem{T: 4, ImageID: fmt.Sprint(i), Scorer: plainScorer{scene, i}}, options)
-		require.NoError(t, err)
-		require.Equal(t, alone, merged[i])
+	n := open(t, b, "cnn3", "")
+	const images, batch, edge = 3, 8, 4
+	scene := newScene(t, b, n, batch, images, edge)
+	for _, options := range []trace.Options{
+		{Solver: "sa", Objective: "le-mo", ScoreOn: "prob", Budget: trace.Budget{Iterations: 25}},
+		{Solver: "sa", Objective: "le", ScoreOn: "logit", Neighbourhood: "mix", Budget: trace.Budget{Iterations: 15}},
+		{Solver: "hill-climbing", Objective: "mo", ScoreOn: "prob", Start: "greedy-le", Budget: trace.Budget{Evaluations: 150}},
+		{Solver: "tabu", Objective: "le-mo", ScoreOn: "prob", Budget: trace.Budget{Iterations: 6}},
+		{Solver: "genetic", Objective: "le-mo", ScoreOn: "prob", Budget: trace.Budget{Iterations: 8}},
+	} {
+		options.Seed = 5
+		merger := trace.NewMerger(scene, batch)
+		merging, stop := context.WithCancel(ctx)
+		var group, runner sync.WaitGroup
+		runner.Go(func() { _ = merger.Run(merging) })
+		var merged [images]trace.Result
+		var errs [images]error
+		for i := range images {
+			scorer, done := merger.Image(i, 1)
+			group.Go(func() {
+				defer done()
+				merged[i], errs[i] = trace.Run(ctx, trace.Problem{T: edge * edge, ImageID: fmt.Sprint(i), Scorer: scorer}, options)
+			})
+		}
+		group.Wait()
+		stop()
+		runner.Wait()
+		options.Without = trace.AllSavings
+		for i := range images {
+			require.NoError(t, errs[i])
+			alone, err := trace.Run(ctx, trace.Problem{T: edge * edge, ImageID: fmt.Sprint(i), Scorer: plainScorer{scene, i}}, options)
+			require.NoError(t, err)
+			require.LessOrEqual(t, merged[i].Forwards, alone.Forwards)
+			alone.Forwards, alone.StartForwards, alone.Discarded = merged[i].Forwards, merged[i].StartForwards, merged[i].Discarded
+			require.Equal(t, alone, merged[i], options.Solver)
+		}
 	}
 }
 
@@ -360,7 +371,7 @@ func TestMaskedForwardIsTheForwardOfTheMaskedImage(t *testing.T) {
 	b := backend(t)
 	n := open(t, b, "cnn3", "")
 	shape := n.Info().Input
-	scene := newScene(t, b, n, 4, 1)
+	scene := newScene(t, b, n, 4, 1, 2)
 	values := fill.Input([]int64{1, int64(shape[0]), int64(shape[1]), int64(shape[2])})
 	featureMap, err := trace.PatchMap(2, shape[1], shape[2])
 	require.NoError(t, err)
