@@ -333,7 +333,7 @@ func TestSearchOnARealNetIsThatOfOneByOne(t *testing.T) {
 		{Solver: "sa", Objective: "le", ScoreOn: "logit", Neighbourhood: "mix", Budget: trace.Budget{Iterations: 15}},
 		{Solver: "hill-climbing", Objective: "mo", ScoreOn: "prob", Start: "greedy-le", Budget: trace.Budget{Evaluations: 150}},
 		{Solver: "tabu", Objective: "le-mo", ScoreOn: "prob", Budget: trace.Budget{Iterations: 6}},
-		{Solver: "genetic", Objective: "le-mo", ScoreOn: "prob", Budget: trace.Budget{Iterations: 8}},
+		{Solver: "genetic", Objective: "le-mo", ScoreOn: "prob", Params: map[string]float64{"population": 4}, Budget: trace.Budget{Iterations: 8}},
 	} {
 		options.Seed = 5
 		merger := trace.NewMerger(scene, batch)
