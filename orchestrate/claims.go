@@ -224,6 +224,8 @@ func (c Claim) row(a, b measuredGroup) ClaimRow {
 		}
 	}
 	switch {
+	case m.N < 2 && c.Within == nil:
+		out.Reading, out.Reason = ReadingUndecided, "one image says nothing of the mean"
 	case lo > 0:
 		out.Reading = ReadingHolds
 	case hi < 0 || hi == 0 && lo == 0:

@@ -84,6 +84,14 @@ func TestOptionalPlansGoOnWithoutWhatIsAbsent(t *testing.T) {
 	require.Equal(t, 6, outcome.Units)
 	require.Equal(t, 3, outcome.Before, "what was measured before is not measured again")
 	require.Equal(t, 3, outcome.Claims[0].N)
+	scaled, err := w.parse(strings.Replace(optionalPlan, "batch: 4", "batch: 4\nscale: {one: {limit: 1}, two: {limit: 2}}", 1)).Scaled("one")
+	require.NoError(t, err)
+	single, err := w.run(scaled, "single")
+	require.NoError(t, err)
+	require.Equal(t, orchestrate.ReadingUndecided, single.Claims[0].Reading)
+	scaled.Data[1].Path = w.path("gone")
+	_, err = w.run(scaled, "none")
+	require.ErrorContains(t, err, "or take another scale: --scale two")
 	require.NotContains(t, w.read("out/summary.csv"), "later.safetensors")
 
 	// The plan that OUT has is the same plan.
@@ -104,7 +112,7 @@ func TestNothingOfAnOptionalPlanIsThere(t *testing.T) {
 		strings.Replace(optionalPlan, "optional: true\n", "", 1):                                                           "no such data",
 		strings.Replace(optionalPlan, "path: DIR/nothing", "path: data:imagenet-vel", 1):                                   `data "data:imagenet-vel": did you mean data:imagenet-val`,
 		strings.Replace(optionalPlan, "batch: 4", "scale: {tiny: {limit: 1}}", 1) + "# DIR/data":                           "",
-		strings.ReplaceAll(strings.Replace(optionalPlan, "batch: 4", "scale: {demo: {limit: 1}}", 1), "DIR/data", "DIR/x"): "or take a smaller scale: --scale demo",
+		strings.ReplaceAll(strings.Replace(optionalPlan, "batch: 4", "scale: {demo: {limit: 1}}", 1), "DIR/data", "DIR/x"): "or take another scale: --scale demo",
 	} {
 		p := w.parse(text)
 		p.Batch = 4

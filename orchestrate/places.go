@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/assay-xai/assay/dataset"
@@ -148,8 +149,9 @@ func (r *resolver) nothing(missing []string) error {
 		more = fmt.Sprintf(" (and %d more)", len(missing)-1)
 	}
 	hint := ""
-	if r.Plan.AppliedScale == "" && len(r.Plan.scales) > 0 {
-		hint = "; or take a smaller scale: --scale " + strings.Join(r.Plan.scales, " or --scale ")
+	others := slices.DeleteFunc(slices.Clone(r.Plan.scales), func(s string) bool { return s == r.Plan.AppliedScale })
+	if len(others) > 0 {
+		hint = "; or take another scale: --scale " + strings.Join(others, " or --scale ")
 	}
 	return r.Plan.errorf("$", "nothing of this plan can be measured here: %s%s%s", missing[0], more, hint)
 }

@@ -295,7 +295,7 @@ func (p *Plan) Scaled(name string) (*Plan, error) {
 		return nil, p.errorf("$.scale", "scale %q: %s", name, DidYouMean(name, names))
 	}
 	out := *p
-	out.Scale, out.AppliedScale = nil, name
+	out.Scale, out.AppliedScale, out.scales = nil, name, sortedKeys(p.Scale)
 	if o.Train != nil {
 		out.Train = o.Train
 	}

@@ -135,7 +135,7 @@ func factText(fact, v string) string {
 	switch {
 	case v == "":
 		return missing
-	case slices.Contains(selfNamed, fact) || fact == "reference":
+	case slices.Contains(selfNamed, fact) || fact == "reference" || fact == "neighbourhood":
 		return v
 	case fact == "edge":
 		return v + " × " + v
@@ -149,10 +149,11 @@ func factText(fact, v string) string {
 // themselves: some two groups differ in nothing else. What follows from another
 // fact, as a temperature from the output that is looked at, makes no panel.
 func settingFacts(groups []*group, spec figureSpec) []string {
-	vary, seen := map[string]bool{}, map[string]bool{}
+	vary, seen, count := map[string]bool{}, map[string]bool{}, map[string]int{}
 	for _, g := range groups {
 		f := g.facts()
 		for k := range f {
+			count[k]++
 			rest := maps.Clone(f)
 			delete(rest, k)
 			key := fmt.Sprint(k, rest) // maps print in the order of their keys
@@ -162,7 +163,8 @@ func settingFacts(groups []*group, spec figureSpec) []string {
 	}
 	var out []string
 	for k := range vary {
-		if vary[k] && k != spec.Lines && k != spec.Panels {
+		// What only some groups have is their solver's: it stands with the line.
+		if vary[k] && count[k] == len(groups) && k != spec.Lines && k != spec.Panels {
 			out = append(out, k)
 		}
 	}

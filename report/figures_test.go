@@ -168,6 +168,10 @@ func TestPanels(t *testing.T) {
 	require.Equal(t, []string{"by probability: 1", "by logit: 1"}, titles(figureSpec{Panels: "scoreOn"}, of("scoreOn", "prob", "t0", ".1"), of("scoreOn", "logit", "t0", "2")))
 	require.Equal(t, []string{": 3"}, titles(figureSpec{Lines: "solver"}, of("solver", "sa", "objective", "le-mo"), of("solver", "greedy", "objective", "le"), of("solver", "order", "objective", "le-mo")))
 	require.Equal(t, []string{"le: 2", "mo: 1"}, titles(figureSpec{Lines: "solver"}, of("solver", "sa", "objective", "le"), of("solver", "exact", "objective", "le"), of("solver", "sa", "objective", "mo")))
+	starts := []*group{of("solver", "sa", "start", "random"), of("solver", "sa", "start", "greedy-le"), of("solver", "exact")}
+	require.Equal(t, []string{": 3"}, titles(figureSpec{Lines: "solver"}, starts...))
+	require.Equal(t, "sa, start greedy-le", lineName(starts[1], starts, figureSpec{Lines: "solver"}))
+	require.Equal(t, "exact", lineName(starts[2], starts, figureSpec{Lines: "solver"}))
 	require.Equal(t, []string{"evaluations 100: 2", "time 5: 1"}, titles(figureSpec{Lines: "solver"}, of("solver", "sa", "evaluations", "100"), of("solver", "tabu", "evaluations", "100"), of("solver", "sa", "time", "5")))
 }
 

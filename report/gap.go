@@ -102,7 +102,11 @@ func gapFigure(_ context.Context, r *run, spec figureSpec, _ []card) (figureBloc
 					reached++
 				}
 			}
-			row.Cells = append(row.Cells, numberCell(decimal(m.Mean[0], 4), m.Mean[0]), cell{Text: decimal(m.Lo[0], 4) + " … " + decimal(m.Hi[0], 4), Number: true},
+			bounds := blank
+			if len(gap) > 1 {
+				bounds.Text = decimal(m.Lo[0], 4) + " … " + decimal(m.Hi[0], 4)
+			}
+			row.Cells = append(row.Cells, numberCell(decimal(m.Mean[0], 4), m.Mean[0]), bounds,
 				numberCell(fmt.Sprintf("%d of %d", reached, len(gap)), float64(reached)))
 		}
 		if len(bound) == 0 {
