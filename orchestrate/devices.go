@@ -81,7 +81,7 @@ func (r *run) spread(ctx context.Context, v *views, stage int) error {
 func (r *run) onDevice(ctx context.Context, v *views, stage, i int, backend Backend) error {
 	own := *r.Resolved
 	own.Backend = backend
-	session := &Session{Resolved: &own, views: v, batch: r.Resolved.Batch(), records: filepath.Join(r.job.Out, record.FileName),
+	session := &Session{Resolved: &own, views: v, batch: r.Resolved.Batch(), partly: r.partly, records: filepath.Join(r.job.Out, record.FileName),
 		searches: filepath.Join(r.job.Out, SearchesFolder), journalEvery: r.job.JournalEvery}
 	if session.journalEvery == 0 {
 		session.journalEvery = defaultJournalEvery

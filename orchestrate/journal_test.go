@@ -122,3 +122,26 @@ func TestSearchesAreNotScoredTwice(t *testing.T) {
 	require.Equal(t, w.records("whole"), w.records("cut"))
 	require.Less(t, calls, whole*3/4)
 }
+
+// A long search is seen to go on before it ends.
+func TestProgressWithinASearch(t *testing.T) {
+	w := newWorld(t, 1)
+	job, err := longJob(w.dir, "out", w.backend)
+	require.NoError(t, err)
+	w.backend.Fail = func(int64) error { time.Sleep(20 * time.Microsecond); return nil }
+	var parts []float64
+	var last orchestrate.Event
+	job.Progress = func(e orchestrate.Event) {
+		if last = e; e.Part > 0 {
+			parts = append(parts, e.Part)
+		}
+	}
+	_, err = orchestrate.Run(t.Context(), job)
+	require.NoError(t, err)
+	require.NotEmpty(t, parts)
+	for _, part := range parts {
+		require.LessOrEqual(t, part, 2.0, "there are two units")
+	}
+	require.Zero(t, last.Part)
+	require.Equal(t, last.Total, last.Done)
+}

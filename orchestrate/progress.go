@@ -23,9 +23,11 @@ type Event struct {
 	Stage string    `json:"stage,omitempty"`
 	// Done, Failed and Total count units or, in other stages, items. Before is
 	// the part of Done that an earlier run did.
-	Done    int    `json:"done"`
-	Failed  int    `json:"failed,omitempty"`
-	Before  int    `json:"before,omitempty"`
-	Total   int    `json:"total"`
-	Message string `json:"message,omitempty"`
+	Done   int `json:"done"`
+	Failed int `json:"failed,omitempty"`
+	Before int `json:"before,omitempty"`
+	Total  int `json:"total"`
+	// Part is what units under way have done, in units.
+	Part    float64 `json:"part,omitempty"`
+	Message string  `json:"message,omitempty"`
 }

@@ -131,7 +131,9 @@ type run struct {
 	mu       sync.Mutex
 	known    map[string]bool // ids of the plan, true once recorded
 	event    Event
-	failure  error // of the writer
+	parts    map[string]float64 // of units under way, by id
+	told     time.Time          // when progress within units was told last
+	failure  error              // of the writer
 	stop     context.CancelFunc
 	// warning is what every record from now on says, "" for nothing.
 	warning string
@@ -318,6 +320,34 @@ func (r *run) warn(message string) {
 	r.job.Progress(Event{Kind: Warning, Message: message})
 }
 
+// tellEvery is how often progress within units is told.
+const tellEvery = time.Second / 4
+
+// partly tells of progress within a unit.
+func (r *run) partly(u Unit, part float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known[u.ID] {
+		return
+	}
+	if r.parts == nil {
+		r.parts = map[string]float64{}
+	}
+	if r.parts[u.ID] = part; time.Since(r.told) < tellEvery {
+		return
+	}
+	r.told = time.Now()
+	r.sumParts()
+	r.job.Progress(r.event)
+}
+
+func (r *run) sumParts() {
+	r.event.Part = 0
+	for _, id := range sortedKeys(r.parts) {
+		r.event.Part += r.parts[id]
+	}
+}
+
 // emit keeps records. What cannot be kept ends the run.
 func (r *run) emit(records ...record.Record) error {
 	r.mu.Lock()
@@ -345,11 +375,13 @@ func (r *run) emit(records ...record.Record) error {
 	}
 	for _, rec := range records {
 		r.known[rec.ID] = true
+		delete(r.parts, rec.ID)
 		r.event.Done++
 		if rec.Error != "" {
 			r.event.Failed++
 		}
 	}
+	r.sumParts()
 	r.job.Progress(r.event)
 	return nil
 }

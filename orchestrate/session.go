@@ -21,6 +21,8 @@ type Session struct {
 	// searches is the folder of journals, which are synced as often as it says.
 	searches     string
 	journalEvery time.Duration
+	// partly is told what part of a unit is done, 0 to 1.
+	partly func(u Unit, part float64)
 	// records is the file of the run's records.
 	records string
 	// orders are the trajectories that units were given, by the unit's id.

@@ -259,7 +259,8 @@ func (st *stage) search(u Unit, rec record.Record, slot int, b *board, scorer tr
 			err = e
 		}
 	}()
-	problem := trace.Problem{T: st.spec.Features, ImageID: rec.Image, Scorer: j, Before: j.Before}
+	problem := trace.Problem{T: st.spec.Features, ImageID: rec.Image, Scorer: j, Before: j.Before,
+		Progress: func(part float64) { st.s.partly(u, part) }}
 	options, err := st.options(u)
 	var result trace.Result
 	if err == nil {

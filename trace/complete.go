@@ -51,5 +51,6 @@ func completeSearch() Solver {
 			s.result.Curves = tb.curves(le, mo)
 			return nil
 		},
+		states: func(_ Options, t int, _ float64) float64 { return float64(int64(1) << t) },
 	}
 }

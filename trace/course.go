@@ -52,6 +52,7 @@ func (s *search) fromStarts(ctx context.Context, begin beginner) error {
 			s.mark(0, false, now.value)
 		}
 		c, err := begin(ctx, now, func(iteration int, accepted bool, lo, hi int) {
+			s.walked = float64(iteration) / (float64(iterations) * max(1, s.params["restarts"])) // Inf: not known
 			if s.idle++; s.g.evaluations > s.asked {
 				s.idle, s.asked = 0, s.g.evaluations
 			}

@@ -1,6 +1,10 @@
 package trace
 
-import "github.com/assay-xai/assay/internal/rng"
+import (
+	"time"
+
+	"github.com/assay-xai/assay/internal/rng"
+)
 
 // estimateDraws is how many proposals an estimate looks at.
 const estimateDraws = 64
@@ -30,6 +34,28 @@ func (o Options) Estimate(t int) (float64, error) {
 		return 0, nil
 	}
 	return states + 2*float64(t), nil // the answer's curves
+}
+
+// progress returns what tells the problem how far the search is: by the states
+// that it asked for of those that it will, by its iterations, or by its time.
+func (s *search) progress() (func(), error) {
+	states, err := s.o.Estimate(s.p.T)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		part := 0.0
+		if states > 0 {
+			part = float64(s.g.evaluations) / states
+		}
+		if budget := s.o.Budget.Time; budget > 0 {
+			part = max(part, float64(time.Since(s.started)+s.p.Before)/float64(budget))
+		}
+		if s.walked <= 1 {
+			part = max(part, s.walked)
+		}
+		s.p.Progress(min(1, part))
+	}, nil
 }
 
 func greedyStates(t int) float64 { return 1 + float64(t)*float64(t+1)/2 }

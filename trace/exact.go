@@ -28,6 +28,7 @@ func exact() Solver {
 			s.result.Last = s.result.Value
 			return nil
 		},
+		states: func(_ Options, t int, _ float64) float64 { return float64(int64(1) << t) },
 	}
 }
 

@@ -14,6 +14,8 @@ type game struct {
 	logit  bool
 	scorer Scorer
 	forget bool // savings without the memo
+	// progress, if not nil, is called after every call of the scorer.
+	progress func()
 	// feature[f] is what f adds to the key of a set, whole the key of all features.
 	feature []stateKey
 	whole   stateKey
@@ -100,6 +102,9 @@ func (g *game) score(ctx context.Context, keys []stateKey, sets []Set) ([]Score,
 		return nil, fmt.Errorf("trace: %d scores for %d states", len(scored), len(sets))
 	}
 	g.forwards += int64(len(sets))
+	if g.progress != nil {
+		g.progress()
+	}
 	if g.forget {
 		return scored, nil
 	}

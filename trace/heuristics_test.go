@@ -240,8 +240,14 @@ func TestEstimates(t *testing.T) {
 		}
 		estimate, err := o.Estimate(49)
 		require.NoError(t, err)
-		got, err := Run(context.Background(), Problem{T: 49, ImageID: "a", Scorer: hashed(4)}, o)
+		last := 0.0
+		got, err := Run(context.Background(), Problem{T: 49, ImageID: "a", Scorer: hashed(4), Progress: func(part float64) {
+			require.GreaterOrEqual(t, part, last)
+			require.LessOrEqual(t, part, 1.0)
+			last = part
+		}}, o)
 		require.NoError(t, err)
+		require.Greater(t, last, .8)
 		asked := float64(got.Evaluations) + 98
 		require.Less(t, asked, 1.2*estimate, "%+v", o)
 		// Small steps come back to where they were, and children have much of their

@@ -21,6 +21,7 @@ func order() Solver {
 			}
 			return s.answer(ctx, tau)
 		},
+		states: func(_ Options, t int, halves float64) float64 { return halves * float64(t+1) },
 	}
 }
 

@@ -20,6 +20,9 @@ type Problem struct {
 	// ImageID keys the random numbers.
 	ImageID string
 	Scorer  Scorer
+	// Progress, if not nil, is told from time to time what part of the search is
+	// done, 0 to 1, as far as can be said beforehand.
+	Progress func(part float64)
 	// Before is the time that an interrupted search of the same problem has
 	// used; it counts towards a budget of time.
 	Before time.Duration
@@ -177,6 +180,7 @@ type search struct {
 	sizes     []int64 // the best gain seen at every size
 	asked     int64   // evaluations when something new was asked for last
 	idle      int     // iterations since then
+	walked    float64 // the part of its iterations that is done
 }
 
 // Check says what is wrong with options for t features, as an error of usage.
@@ -307,6 +311,11 @@ func Run(ctx context.Context, p Problem, o Options) (Result, error) {
 	s := &search{p: p, o: o, objective: objective, logit: o.ScoreOn == "logit", params: o.Params, started: time.Now()}
 	s.g = newGame(p, s.logit)
 	s.g.forget = !s.saves(Memo)
+	if p.Progress != nil {
+		if s.g.progress, err = s.progress(); err != nil {
+			return Result{}, err
+		}
+	}
 	if o.Budget.Time > 0 {
 		s.result.Warnings = append(s.result.Warnings, "a budget of time: another run may find another trajectory")
 	}

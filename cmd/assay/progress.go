@@ -22,7 +22,7 @@ type progress struct {
 	bar   *progressbar.ProgressBar
 	stage string
 	start time.Time // of the stage
-	first int       // done at its start
+	first float64   // done at its start
 	last  time.Time // of the last line
 }
 
@@ -67,22 +67,26 @@ func (p *progress) draw(e orchestrate.Event) {
 	if p.bar == nil || p.stage != e.Stage {
 		p.close()
 		p.stage = e.Stage
-		p.bar = progressbar.NewOptions(e.Total,
-			progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(e.Stage), progressbar.OptionShowCount(),
+		p.bar = progressbar.NewOptions(barSteps*e.Total,
+			progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(e.Stage),
 			progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(time.Second/10), progressbar.OptionClearOnFinish(),
 			progressbar.OptionFullWidth(), progressbar.OptionUseANSICodes(true))
 	}
-	if e.Failed > 0 {
-		p.bar.Describe(fmt.Sprintf("%s, %d failed", e.Stage, e.Failed))
-	}
-	p.bar.Set(e.Done)
+	p.bar.Describe(fmt.Sprintf("%s: %d/%d%s", e.Stage, e.Done, e.Total, failedText(e.Failed)))
+	p.bar.Set(int(barSteps * done(e)))
 }
+
+// barSteps is how finely the bar shows what is done of a unit.
+const barSteps = 1000
+
+// done counts parts of units too.
+func done(e orchestrate.Event) float64 { return float64(e.Done) + e.Part }
 
 // line prints where the stage stands, how fast it goes and how long it takes.
 func (p *progress) line(e orchestrate.Event) {
 	now := time.Now()
 	if p.stage != e.Stage {
-		p.stage, p.start, p.first, p.last = e.Stage, now, e.Done, now
+		p.stage, p.start, p.first, p.last = e.Stage, now, done(e), now
 		if e.Stage == orchestrate.StageRun && e.Before > 0 {
 			fmt.Fprintf(p.w, "%s: %d of %d units were done before\n", e.Stage, e.Before, e.Total)
 		}
@@ -92,7 +96,11 @@ func (p *progress) line(e orchestrate.Event) {
 		return
 	}
 	p.last = now
-	fmt.Fprintf(p.w, "%s: %d/%d%s%s\n", e.Stage, e.Done, e.Total, failedText(e.Failed), p.pace(e, now))
+	part := ""
+	if e.Part > 0 {
+		part = fmt.Sprintf(" (%.0f %%)", 100*done(e)/float64(max(1, e.Total)))
+	}
+	fmt.Fprintf(p.w, "%s: %d/%d%s%s%s\n", e.Stage, e.Done, e.Total, part, failedText(e.Failed), p.pace(e, now))
 }
 
 func failedText(n int) string {
@@ -104,11 +112,11 @@ func failedText(n int) string {
 
 func (p *progress) pace(e orchestrate.Event, now time.Time) string {
 	seconds := now.Sub(p.start).Seconds()
-	if e.Done <= p.first || seconds <= 0 {
+	if done(e) <= p.first || seconds <= 0 {
 		return ""
 	}
-	rate := float64(e.Done-p.first) / seconds
-	left := time.Duration(float64(e.Total-e.Done) / rate * float64(time.Second)).Round(time.Second)
+	rate := (done(e) - p.first) / seconds
+	left := time.Duration((float64(e.Total) - done(e)) / rate * float64(time.Second)).Round(time.Second)
 	if e.Done == e.Total {
 		return fmt.Sprintf(", %.3g/s", rate)
 	}

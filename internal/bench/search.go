@@ -30,11 +30,11 @@ type searched struct {
 
 func (b *bench) searches() []searched {
 	cifar := searched{name: "CIFAR ResNet-20, real weights and images, 32 px", net: "cifar-resnet20", weights: filepath.Join(b.o.Data, "weights", "resnet20-12fca82f.th"),
-		data: filepath.Join(b.o.Data, "cifar10.tgz"), images: 32, iterations: 5000, batch: 32, start: "random", target: ">= 20"}
+		data: filepath.Join(b.o.Data, "cifar10.tgz"), images: 12, iterations: 5000, batch: 8, start: "random", target: ">= 20"}
 	greedy := cifar
-	greedy.start, greedy.target = "greedy-le", ""
+	greedy.start, greedy.target, greedy.iterations = "greedy-le", "", 1000
 	lite := searched{name: "EfficientNet-Lite0, real weights, ImageNet images, 224 px", net: "efficientnet-lite0",
-		data: filepath.Join(b.o.Data, "imagenet-val-100"), images: 8, iterations: 150, batch: 8, start: "random"}
+		data: filepath.Join(b.o.Data, "imagenet-val-100"), images: 4, iterations: 100, batch: 8, start: "random"}
 	liteGreedy := lite
 	liteGreedy.start = "greedy-le"
 	return []searched{cifar, greedy, lite, liteGreedy}
@@ -44,9 +44,9 @@ func (b *bench) searches() []searched {
 // the plain loop, and what each saving leaves of its 100 evaluations an iteration.
 func (b *bench) search(ctx context.Context) error {
 	table := []string{"Evaluations an iteration of annealing at t = 49, objective le-mo on probabilities, by saving. \"Changed\" are the states that a swap changes, " +
-		"\"memo\" those of them that are new, \"scored\" what early rejection leaves with speculation's waste, which is its last part; rows are the whole search, its " +
-		"first and last thousand iterations' nominal figures, and images in thirds by the net's confidence in them.\n",
-		"| search | start | images | plain | changed | memo | scored | wasted | accepted |", "|---|---|---|---|---|---|---|---|---|"}
+		"\"memo\" those of them that are new, \"scored\" what early rejection leaves with speculation's waste, which is its last part; rows are all images, and " +
+		"thirds of them by the net's confidence.\n",
+		"| search | start, iterations | images | plain | changed | memo | scored | wasted | accepted |", "|---|---|---|---|---|---|---|---|---|"}
 	for _, s := range b.searches() {
 		if !there(s.data) || s.weights != "" && !there(s.weights) {
 			b.add(Row{Name: "annealing, " + s.name, Ours: nan, Unit: "iterations/s", Opponent: "plain PyTorch loop of 100 forwards", Theirs: nan, Ratio: nan, Target: s.target})
@@ -61,7 +61,7 @@ func (b *bench) search(ctx context.Context) error {
 			Ours: rate, Unit: "iterations/s", Opponent: "plain PyTorch loop of 100 forwards", Theirs: nan, Ratio: nan, Target: s.target}
 		if b.them != nil {
 			var answer struct{ SecondsPerIteration float64 }
-			if err := b.them.ask(map[string]any{"do": "trace-plain", "net": s.net, "edge": 7, "iterations": 8}, &answer); err != nil {
+			if err := b.them.ask(map[string]any{"do": "trace-plain", "net": s.net, "edge": 7, "iterations": 4}, &answer); err != nil {
 				return err
 			}
 			row.Theirs, row.Ratio = 1/answer.SecondsPerIteration, rate*answer.SecondsPerIteration
@@ -118,7 +118,7 @@ func savings(s searched, records []record.Record) []string {
 			wasted += float64(r.Cost.Discarded)
 			accepted += float64(r.Accepted)
 		}
-		return fmt.Sprintf("| %s | %s | %s | 100 | %.1f | %.1f | %.1f | %.1f | %.0f %% |", s.name, s.start, name,
+		return fmt.Sprintf("| %s | %s, %d | %s | 100 | %.1f | %.1f | %.1f | %.1f | %.0f %% |", s.name, s.start, s.iterations, name,
 			changed/iterations, memo/iterations, scored/iterations, wasted/iterations, 100*accepted/iterations)
 	}
 	confidence := func(r record.Record) float64 { return r.Curves.Prob.Le[0] }
@@ -252,7 +252,7 @@ func (b *bench) many(ctx context.Context) error {
 	}
 	s.batch = 8
 	var firstRate, firstPeak float64
-	for _, c := range []struct{ images, iterations int }{{4, 400}, {1000, 4}} {
+	for _, c := range []struct{ images, iterations int }{{4, 400}, {1000, 2}} {
 		s.images, s.iterations = c.images, c.iterations
 		out := filepath.Join(b.folder, fmt.Sprint("many", c.images))
 		_, peak, err := b.child(ctx, b.arguments(s, out)...)
