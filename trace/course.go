@@ -53,6 +53,9 @@ func (s *search) fromStarts(ctx context.Context, begin beginner) error {
 		}
 		c, err := begin(ctx, now, func(iteration int, accepted bool, lo, hi int) {
 			s.walked = float64(iteration) / (float64(iterations) * max(1, s.params["restarts"])) // Inf: not known
+			if s.g.progress != nil && iteration%64 == 0 {
+				s.g.progress() // iterations that score nothing new are progress, too
+			}
 			if s.idle++; s.g.evaluations > s.asked {
 				s.idle, s.asked = 0, s.g.evaluations
 			}

@@ -92,7 +92,7 @@ func (b *bench) arguments(s searched, out string) []string {
 }
 
 func (b *bench) searching(ctx context.Context, s searched) (records []record.Record, seconds float64, err error) {
-	out := filepath.Join(b.folder, s.net+" "+s.start)
+	out := filepath.Join(b.folder, fmt.Sprint(s.net, " ", s.start, s.images, " ", s.iterations))
 	if seconds, _, err = b.child(ctx, b.arguments(s, out)...); err != nil {
 		return nil, 0, err
 	}
