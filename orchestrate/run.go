@@ -257,7 +257,7 @@ func (r *run) work(ctx context.Context) error {
 	r.event.Done, r.event.Total = r.event.Before, len(r.known)
 	r.job.Progress(r.event)
 	if r.event.Done == r.event.Total {
-		return nil
+		return r.forgetSearches() // a kill may have come just before
 	}
 	v, err := newViews(r.job.Out, r.Plan.Report.images(), r.Data[0].Index)
 	if err != nil {
@@ -281,11 +281,19 @@ func (r *run) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(filepath.Join(r.job.Out, SearchesFolder)); err != nil {
-		return fmt.Errorf("removing what searches have scored: %w", err)
+	if err := r.forgetSearches(); err != nil {
+		return err
 	}
 	if r.event.Done != r.event.Total {
 		return fmt.Errorf("study %s ended with %d of %d units done", r.Study.ID, r.event.Done, r.event.Total)
+	}
+	return nil
+}
+
+// forgetSearches removes the journals of searches, which have all been recorded.
+func (r *run) forgetSearches() error {
+	if err := os.RemoveAll(filepath.Join(r.job.Out, SearchesFolder)); err != nil {
+		return fmt.Errorf("removing what searches have scored: %w", err)
 	}
 	return nil
 }
