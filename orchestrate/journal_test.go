@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -144,4 +146,23 @@ func TestProgressWithinASearch(t *testing.T) {
 	}
 	require.Zero(t, last.Part)
 	require.Equal(t, last.Total, last.Done)
+}
+
+// The summary has the estimate beyond the search and how far restarts differ.
+func TestRelaxedAndRestartsAreSummarised(t *testing.T) {
+	w := newWorld(t, 2)
+	_, err := w.run(w.plan("trace", "{edge: 4, solver: [sa, greedy], objective: le, iterations: 30, restarts: 3}"), "out")
+	require.NoError(t, err)
+	summary := w.read("out/summary.csv")
+	require.Contains(t, summary, "restarts-spread")
+	for _, r := range w.records("out") {
+		if r.Solver != "sa" {
+			require.Empty(t, r.Restarts)
+			continue
+		}
+		require.Len(t, r.Restarts, 3)
+		require.Equal(t, r.Value, slices.Max(r.Restarts))
+		require.GreaterOrEqual(t, *r.Relaxed, r.Value)
+	}
+	require.Equal(t, 1, strings.Count(summary, ",relaxed,"), "greedy stands on one order: an estimate from it would say nothing")
 }

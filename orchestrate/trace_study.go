@@ -314,6 +314,22 @@ func traceMetrics() []Metric {
 	}
 	list := []Metric{{ID: "value", Summary: "the objective, which the search maximises", HigherIsBetter: true, Sum: true, Under: []string{"objective", "scoreOn"},
 		Value: value(func(t *record.Trace) float64 { return t.Value })}}
+	list = append(list,
+		Metric{ID: "relaxed", Summary: "an estimate of what the best order could reach, and no bound: the best set that the search stood on at every size, nested or not",
+			HigherIsBetter: true, Sum: true, Under: []string{"objective", "scoreOn"},
+			Value: func(r record.Record) (float64, bool) {
+				if r.Trace == nil || r.Relaxed == nil || len(r.History) == 0 {
+					return 0, false
+				}
+				return *r.Relaxed, true
+			}},
+		Metric{ID: "restarts-spread", Summary: "what the best restart is above the worst", Sum: true, Under: []string{"objective", "scoreOn"},
+			Value: func(r record.Record) (float64, bool) {
+				if r.Trace == nil || len(r.Restarts) < 2 {
+					return 0, false
+				}
+				return slices.Max(r.Restarts) - slices.Min(r.Restarts), true
+			}})
 	for _, on := range []struct {
 		id   string
 		sums func(*record.Trace) record.LeMo
