@@ -279,6 +279,15 @@ func (t *trial) key(g *game, x term) stateKey {
 	return t.keys[x.m]
 }
 
+// set returns the deleted features of a term's state.
+func (t *trial) set(x term) Set {
+	s := prefix(t.order, t.lo+1+int(x.m))
+	if x.whole {
+		return s.Complement(len(t.order))
+	}
+	return s
+}
+
 // fold adds a term's score to what is known. One that cannot be summed stays
 // what it could have been at most: the trial is rejected if that is too little
 // all the same, and an error if it is not. So it does not matter how many states
@@ -399,11 +408,7 @@ func (wk *walk) ask(ctx context.Context) error {
 				continue
 			}
 			place[k] = len(keys)
-			set := prefix(t.order, t.lo+1+int(x.m))
-			if x.whole {
-				set = set.Complement(wk.p.T)
-			}
-			keys, sets = append(keys, k), append(sets, set)
+			keys, sets = append(keys, k), append(sets, t.set(x))
 			t.scored++
 		}
 	}
@@ -435,11 +440,7 @@ func (wk *walk) ask(ctx context.Context) error {
 }
 
 func (wk *walk) one(ctx context.Context, t *trial, x term, k stateKey) (Score, error) {
-	set := prefix(t.order, t.lo+1+int(x.m))
-	if x.whole {
-		set = set.Complement(wk.p.T)
-	}
-	scored, err := wk.g.score(ctx, []stateKey{k}, []Set{set})
+	scored, err := wk.g.score(ctx, []stateKey{k}, []Set{t.set(x)})
 	if err != nil {
 		return Score{}, err
 	}

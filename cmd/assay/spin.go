@@ -9,7 +9,8 @@ import (
 // Threads of libgomp that wait for work spin 3 ms before they sleep, which on a
 // machine with other busy programs costs ten times what it saves: they spin on
 // cores that those who have work are waiting for. At 4000 rounds (some 40 us) a
-// quiet machine is as fast, and a busy one eight times faster (docs/decisions.md).
+// quiet machine is as fast; a busy one was several times faster at 3000 and at
+// 10000 (docs/decisions.md).
 const (
 	spinVariable = "GOMP_SPINCOUNT"
 	waitVariable = "OMP_WAIT_POLICY"
