@@ -2,6 +2,7 @@ package orchestrate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/assay-xai/assay/dataset"
@@ -90,9 +91,60 @@ type Net interface {
 	// (ties: smaller class first), running batch rows at a time. A row with
 	// NaN has NaN probabilities and classes 0..k-1.
 	Predict(ctx context.Context, images Images, k, batch int) ([]Prediction, error)
+	// Attribute explains images by a method of the catalogue.
+	Attribute(ctx context.Context, images Images, spec AttributionSpec) (Attribution, error)
 	// Scene makes room for images whose features are deleted.
 	Scene(ctx context.Context, spec SceneSpec) (Scene, error)
 	Close() error
+}
+
+// MethodSpec names a method of the catalogue, its parameters and, for methods
+// that are made of another, that one.
+type MethodSpec struct {
+	ID     string
+	Params map[string]any
+	Base   *MethodSpec
+}
+
+// MarshalJSON writes the form that the catalogue's side reads: one object with
+// id, parameters and base.
+func (m MethodSpec) MarshalJSON() ([]byte, error) {
+	out := map[string]any{"id": m.ID}
+	for k, v := range m.Params {
+		out[k] = v
+	}
+	if m.Base != nil {
+		out["base"] = m.Base
+	}
+	return json.Marshal(out)
+}
+
+// AttributionSpec asks for maps.
+type AttributionSpec struct {
+	Method MethodSpec
+	// Targets and Keys are a class and a random key (internal/rng) an image.
+	Targets []int
+	Keys    []uint64
+	// Preset gives the mean and std of references that are defined in pixel space.
+	Preset dataset.Preset
+	// Features and FeatureMap (an entry per pixel or column) are what methods
+	// that delete features delete; 0, nil: the method's own grid.
+	Features   int
+	FeatureMap []int32
+	// Batch is the number of rows that run at a time (the last ones padded).
+	Batch int
+}
+
+// Attribution is maps, one an image, and what came with them.
+type Attribution struct {
+	// Shape is that of every map: [C,H,W], [1,H,W] or [F]; values are signed.
+	Shape []int
+	Maps  [][]float32
+	// Forwards and Backwards count rows that ran, padding not.
+	Forwards, Backwards int64
+	// Deltas are completeness gaps, one an image; nil where the method has none.
+	Deltas   []float64
+	Warnings []string
 }
 
 // Prediction is the k best classes with their probabilities.
@@ -145,12 +197,18 @@ type Entry struct {
 	ID         string           `json:"id"`
 	Summary    string           `json:"summary"`
 	Parameters []EntryParameter `json:"parameters,omitempty"`
-	Needs      string           `json:"needs,omitempty"`
-	Paper      string           `json:"paper,omitempty"`
-	Preset     string           `json:"preset,omitempty"`
-	Input      []int            `json:"input,omitempty"`
-	Classes    int              `json:"classes,omitempty"`
-	Licence    string           `json:"licence,omitempty"`
+	// Family, Base and OneChannel are of methods: Base is the method that it is
+	// made of where none is given ("": of none), OneChannel says that maps of images
+	// have one channel whatever the input has.
+	Family     string `json:"family,omitempty"`
+	Base       string `json:"base,omitempty"`
+	OneChannel bool   `json:"oneChannel,omitempty"`
+	Needs      string `json:"needs,omitempty"`
+	Paper      string `json:"paper,omitempty"`
+	Preset     string `json:"preset,omitempty"`
+	Input      []int  `json:"input,omitempty"`
+	Classes    int    `json:"classes,omitempty"`
+	Licence    string `json:"licence,omitempty"`
 }
 
 // EntryParameter is one parameter of an entry.

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/api.h"
+#include "attribution/method.h"
 #include "nets/registry.h"
 #include "removal/imputer.h"
 
@@ -22,6 +23,16 @@ tx_status* tx_catalogue(char** text) {
                              {"classes", net.classes},
                              {"licence", net.licence},
                              {"paper", net.paper}});
+    }
+    for (const MethodEntry& method : method_registry()) {
+      out["methods"].push_back({{"id", method.id},
+                                {"summary", method.summary},
+                                {"family", method.family},
+                                {"parameters", method.parameters},
+                                {"base", method.default_base},
+                                {"oneChannel", method.one_channel},
+                                {"paper", method.paper},
+                                {"needs", method.needs}});
     }
     for (const ImputerEntry& imputer : imputer_registry()) {
       out["imputers"].push_back({{"id", imputer.id},

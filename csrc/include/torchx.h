@@ -210,6 +210,30 @@ tx_status* tx_reference(const char* spec, tx_tensor images, const float* mean, c
                         const uint64_t* keys, int32_t features, const int32_t* feature_map, tx_tensor other,
                         tx_tensor* references);
 
+/* ---- Attribution ------------------------------------------------------- */
+
+typedef struct {
+  int64_t batch; /* rows that run at a time, the last ones padded; >= 1 */
+  /* Of the preset, an entry a channel; NULL where no reference is made of them. */
+  const float* mean;
+  const float* std;
+  /* For methods that delete features: the feature of each of H*W pixels (or F
+   * columns), 0..features-1; NULL, 0: the method's own grid of patches. */
+  const int32_t* feature_map;
+  int32_t features;
+} tx_attribute_options;
+
+/* Explains the output of class targets[n] for each of N images ([N,C,H,W] or
+ * [N,F], any floating type and device). method: JSON {"id": from the catalogue's
+ * methods, parameters..., "base": a method, for those that are made of another}.
+ * keys: N random keys (internal/rng). maps: new CPU tensor [N,C,H,W], [N,1,H,W]
+ * or [N,F], f32 (f64 at that precision), signed, no channel reduced. report: JSON
+ * {forwards, backwards (rows), deltas (N completeness gaps, or empty), warnings}.
+ * Given the batch, a row's map depends neither on its place nor on the others. */
+tx_status* tx_attribute(tx_net* net, const char* method, tx_tensor images, const int32_t* targets,
+                        const uint64_t* keys, const tx_attribute_options* options, tx_tensor* maps,
+                        char** report);
+
 /* ---- Training ---------------------------------------------------------- */
 
 /* A net in training: parameters, optimiser state and data, on a device. */

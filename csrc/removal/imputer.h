@@ -10,20 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "api/parameters.h"
+
 namespace assay {
-
-// Parameters of an imputer as given, over the defaults of its entry.
-class Parameters {
- public:
-  Parameters(const nlohmann::json& defaults, const nlohmann::json& given);
-  double number(const std::string& name) const { return values_.at(name).get<double>(); }
-  int64_t integer(const std::string& name) const { return values_.at(name).get<int64_t>(); }
-  bool flag(const std::string& name) const { return values_.at(name).get<bool>(); }
-  std::string text(const std::string& name) const { return values_.at(name).get<std::string>(); }
-
- private:
-  nlohmann::json values_;
-};
 
 struct ImputerInput {
   at::Tensor images;                     // [N,C,H,W] or [N,F], normalised

@@ -90,6 +90,7 @@ func (b *Backend) Catalogue(context.Context) (orchestrate.Catalogue, error) {
 			{ID: softmaxNet, Summary: "softmax regression on columns", Preset: "digits", Input: []int{64}, Classes: 10},
 			{ID: softmaxImages, Summary: "softmax regression on 8x8 images", Preset: "digits", Input: []int{1, 8, 8}, Classes: 10},
 		},
+		Methods: methods(),
 		Imputers: []orchestrate.Entry{
 			{ID: "zero", Summary: "zero"},
 			{ID: "blur", Summary: "Gaussian blur", Parameters: []orchestrate.EntryParameter{

@@ -1,0 +1,56 @@
+// Runs a net for methods: rows in, one number a row (and its gradient) out, a
+// fixed number of rows at a time so that every convolution sees one shape.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/net.h"
+
+namespace assay {
+
+// The explained scalar, of the target class.
+enum class Output { kLogit, kProbability, kLogProbability };
+// "logit", "probability", "log-probability"; throws invalid for others.
+Output output_of(const std::string& name);
+// That number of each row of logits: [N], in double. Recorded by autograd where that is on.
+at::Tensor tracked(const at::Tensor& logits, const std::vector<int64_t>& targets, Output output);
+
+class Evaluator {
+ public:
+  // batch: rows that run at a time (the last ones padded with copies).
+  Evaluator(const Net& net, int64_t batch);
+
+  int64_t batch() const { return batch_; }
+
+  // [N,classes] in the net's dtype, on its device.
+  at::Tensor logits(const at::Tensor& x);
+  // [N] in double, on the net's device.
+  at::Tensor outputs(const at::Tensor& x, const std::vector<int64_t>& targets,
+                     Output output = Output::kLogit);
+
+  struct Gradients {
+    at::Tensor gradients;  // like x
+    at::Tensor outputs;    // [N] in double
+  };
+  // d output / d x of each row.
+  Gradients gradients(const at::Tensor& x, const std::vector<int64_t>& targets,
+                      Output output = Output::kLogit);
+
+  // Rows that ran, padding not counted.
+  int64_t forwards() const { return forwards_; }
+  int64_t backwards() const { return backwards_; }
+
+ private:
+  // The rows as batch() rows: the last one repeated.
+  at::Tensor padded(const at::Tensor& x) const;
+
+  const Net& net_;
+  int64_t batch_;
+  int64_t forwards_ = 0, backwards_ = 0;
+};
+
+}  // namespace assay
