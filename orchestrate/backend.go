@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/assay-xai/assay/dataset"
+	"github.com/assay-xai/assay/scores"
 	"github.com/assay-xai/assay/trace"
 	"github.com/assay-xai/assay/weights"
 )
@@ -95,6 +96,9 @@ type Net interface {
 	Attribute(ctx context.Context, images Images, spec AttributionSpec) (Attribution, error)
 	// Scene makes room for images whose features are deleted.
 	Scene(ctx context.Context, spec SceneSpec) (Scene, error)
+	// Stage puts images on the device for scores of maps. images must stay open
+	// until the stage is closed.
+	Stage(ctx context.Context, images Images, spec StageSpec) (scores.Stage, error)
 	Close() error
 }
 
@@ -145,6 +149,24 @@ type Attribution struct {
 	// Deltas are completeness gaps, one an image; nil where the method has none.
 	Deltas   []float64
 	Warnings []string
+}
+
+// StageSpec says which images a stage has and how they are explained.
+type StageSpec struct {
+	// Rows are rows of the images, in the stage's order; nil: all.
+	Rows []int
+	// Method is what explains them, for scores that ask for more maps; nil: none.
+	// Keys has the random key of each row's explanation (AttributionSpec.Keys).
+	Method *MethodSpec
+	Keys   []uint64
+	// Features and FeatureMap are the method's, as in AttributionSpec.
+	Features   int
+	FeatureMap []int32
+	// Preset and Other are for references, as in SceneSpec.
+	Preset dataset.Preset
+	Other  Images
+	// Batch is the number of rows that run at a time (the last ones padded).
+	Batch int
 }
 
 // Prediction is the k best classes with their probabilities.

@@ -38,7 +38,7 @@ type Backend struct {
 
 	calls atomic.Int64
 	// Open counts what was opened and not closed.
-	OpenImages, OpenNets, OpenScenes, OpenTrainers, Opened atomic.Int64
+	OpenImages, OpenNets, OpenScenes, OpenStages, OpenTrainers, Opened atomic.Int64
 	// MostImages is the largest number of decoded images at any time.
 	MostImages atomic.Int64
 }
