@@ -10,7 +10,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ import (
 type Maps struct {
 	// Path is the file, or the folder of files.
 	Path string
-	// Hash is the SHA-256, in hex, of the files' bytes.
+	// Hash is the SHA-256, in hex, of the files' bytes; "" of BrowseMaps.
 	Hash    string
 	files   []*os.File
 	members map[string]mapMember
@@ -41,22 +40,17 @@ const npzSuffix = ".npz"
 
 // OpenMaps opens an .npz file, or all those of a folder; of two arrays of one id
 // nobody knows which is meant, so that they are an error. The caller closes it.
-func OpenMaps(ctx context.Context, path string) (*Maps, error) {
-	info, err := os.Stat(path)
+func OpenMaps(ctx context.Context, path string) (*Maps, error) { return openMaps(ctx, path, true) }
+
+func openMaps(ctx context.Context, path string, hash bool) (*Maps, error) {
+	paths, err := mapPaths(path)
 	if err != nil {
-		return nil, usage.Errorf("maps: %w", err)
-	}
-	paths := []string{path}
-	if info.IsDir() {
-		if paths, err = filepath.Glob(filepath.Join(escapeGlob(path), "*"+npzSuffix)); err != nil || len(paths) == 0 {
-			return nil, usage.Errorf("maps: %s has no %s files", path, npzSuffix)
-		}
-		slices.Sort(paths)
+		return nil, err
 	}
 	m := &Maps{Path: path, members: map[string]mapMember{}}
 	sum := sha256.New()
 	for _, p := range paths {
-		if err := m.add(ctx, p, sum); err != nil {
+		if err := m.add(ctx, p, sum, hash); err != nil {
 			m.Close()
 			return nil, usage.Line(err, p)
 		}
@@ -65,7 +59,9 @@ func OpenMaps(ctx context.Context, path string) (*Maps, error) {
 		m.Close()
 		return nil, usage.Errorf("maps: %s holds no arrays", path)
 	}
-	m.Hash = hex.EncodeToString(sum.Sum(nil))
+	if hash {
+		m.Hash = hex.EncodeToString(sum.Sum(nil))
+	}
 	return m, nil
 }
 
@@ -74,22 +70,28 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-func (m *Maps) add(ctx context.Context, path string, sum io.Writer) error {
+func (m *Maps) add(ctx context.Context, path string, sum io.Writer, hash bool) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return usage.Errorf("maps: %w", err)
 	}
 	m.files = append(m.files, file)
-	size, err := copyContext(ctx, sum, file)
+	info, err := file.Stat()
 	if err != nil {
 		return fmt.Errorf("maps: reading %s: %w", path, err)
+	}
+	size := info.Size()
+	if hash {
+		if size, err = copyContext(ctx, sum, file); err != nil {
+			return fmt.Errorf("maps: reading %s: %w", path, err)
+		}
 	}
 	archive, err := zip.NewReader(file, size)
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return usage.Errorf("maps: %s is no .npz file, or one cut off: %w", path, err)
 	}
 	for _, f := range archive.File {
-		id, ok := strings.CutSuffix(f.Name, ".npy")
+		id, ok := strings.CutSuffix(f.Name, npySuffix)
 		if !ok {
 			return usage.Errorf("maps: %s: %s is no array", path, usage.Quote(f.Name))
 		}
@@ -138,13 +140,9 @@ func (m *Maps) IDs() []string {
 // is no number (NaN or infinite) is an error naming its place. Read is safe from
 // any goroutine.
 func (m *Maps) Read(id string) (values []float64, shape []int, err error) {
-	member, ok := m.members[id]
-	if !ok {
-		return nil, nil, usage.Errorf("maps: %s has none for %s; it has %s", m.Path, id, m.some())
-	}
-	a, err := openMember(member.path, member.file, member.size, member.f)
+	a, err := m.array(id)
 	if err != nil {
-		return nil, nil, usage.Line(err, member.path)
+		return nil, nil, err
 	}
 	channels := 1
 	shape = a.shape
@@ -156,7 +154,7 @@ func (m *Maps) Read(id string) (values []float64, shape []int, err error) {
 		size *= n
 	}
 	if len(a.shape) < 1 || len(a.shape) > 3 || size == 0 {
-		return nil, nil, usage.Errorf("maps: %s: shape %v: want [H,W], [1,H,W], [C,H,W], or [F] for a row of a table", a.name, a.shape)
+		return nil, nil, badMapShape(a)
 	}
 	values = make([]float64, size/channels)
 	bad := -1

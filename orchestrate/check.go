@@ -69,6 +69,9 @@ func checkStatic(p *Plan) (Study, error) {
 	if err := study.checkClaims(p); err != nil {
 		return study, err
 	}
+	if err := p.checkMaps(study); err != nil {
+		return study, err
+	}
 	return study, p.checkTrain()
 }
 

@@ -82,7 +82,7 @@ func (r *run) onDevice(ctx context.Context, v *views, stage, i int, backend Back
 	own := *r.Resolved
 	own.Backend = backend
 	session := &Session{Resolved: &own, views: v, batch: r.Resolved.Batch(), partly: r.partly, records: filepath.Join(r.job.Out, record.FileName),
-		searches: filepath.Join(r.job.Out, SearchesFolder), journalEvery: r.job.JournalEvery}
+		searches: filepath.Join(r.job.Out, SearchesFolder), journalEvery: r.job.JournalEvery, kept: r.kept, out: r.job.Out}
 	if session.journalEvery == 0 {
 		session.journalEvery = defaultJournalEvery
 	}

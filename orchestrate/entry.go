@@ -47,6 +47,9 @@ type spec struct {
 	short, full string
 	entry       Entry
 	params      map[string]any
+	// Of methods: the specs that short and full write, and what a backend is asked.
+	shortSpec, fullSpec Spec
+	method              *MethodSpec
 }
 
 // spec finds and completes what a user wrote.
@@ -54,6 +57,9 @@ func (c Catalogue) spec(of catalogueOf, text string) (spec, error) {
 	parsed, err := ParseSpec(text)
 	if err != nil {
 		return spec{}, usage.Errorf("%s %w", of, err)
+	}
+	if of == methods {
+		return c.methodSpec(parsed)
 	}
 	e, err := findEntry(string(of), parsed.Name, c.Imputers)
 	if err != nil {
@@ -63,6 +69,11 @@ func (c Catalogue) spec(of catalogueOf, text string) (spec, error) {
 	if err != nil {
 		return spec{}, err
 	}
+	return spec{short: e.shorten(full).String(), full: full.String(), entry: e, params: full.Params}, nil
+}
+
+// shorten leaves out the parameters that are the default.
+func (e Entry) shorten(full Spec) Spec {
 	short := Spec{Name: full.Name, Params: map[string]any{}}
 	for _, p := range e.Parameters {
 		v, ok := full.Params[p.Name]
@@ -73,7 +84,7 @@ func (c Catalogue) spec(of catalogueOf, text string) (spec, error) {
 			short.Params[p.Name] = v
 		}
 	}
-	return spec{short: short.String(), full: full.String(), entry: e, params: full.Params}, nil
+	return short
 }
 
 // reference is what the backend is asked for.

@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 		trainChild(dir)
 		return
 	}
+	if dir := os.Getenv(explainChildVariable); dir != "" {
+		explainChild(dir)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 

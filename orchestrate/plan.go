@@ -62,6 +62,8 @@ type Plan struct {
 	// Claims are what the source says in words or shows in a plot.
 	Claims []Claim    `yaml:"claims,omitempty"`
 	Report ReportPlan `yaml:"report,omitempty"`
+	// Maps says how a study that makes maps of attribution keeps them.
+	Maps MapsPlan `yaml:"maps,omitempty"`
 
 	// Files are the paths of the files that the grid names, in resolved plans,
 	// where the grid has their last part with a hash of their content.

@@ -185,7 +185,7 @@ func (r *resolver) all(ctx context.Context) error {
 		return err
 	}
 	if r.Plan.Batch == 0 {
-		n, err := r.measure(ctx)
+		n, err := r.batch(ctx)
 		if err != nil {
 			return err
 		}

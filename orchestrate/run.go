@@ -135,6 +135,8 @@ type run struct {
 	told     time.Time          // when progress within units was told last
 	failure  error              // of the writer
 	stop     context.CancelFunc
+	// kept is what the study keeps beside records; nil: nothing.
+	kept RunFiles
 	// warning is what every record from now on says, "" for nothing.
 	warning string
 }
@@ -256,8 +258,14 @@ func (r *run) work(ctx context.Context) error {
 	r.event.Kind, r.event.Stage = Step, StageRun
 	r.event.Done, r.event.Total = r.event.Before, len(r.known)
 	r.job.Progress(r.event)
+	if r.Study.Files != nil {
+		var err error
+		if r.kept, err = r.Study.Files(ctx, r.Resolved, r.job.Out, r.units); err != nil {
+			return err
+		}
+	}
 	if r.event.Done == r.event.Total {
-		return r.forgetSearches() // a kill may have come just before
+		return r.end(ctx) // a kill may have come just before
 	}
 	v, err := newViews(r.job.Out, r.Plan.Report.images(), r.Data[0].Index)
 	if err != nil {
@@ -281,13 +289,20 @@ func (r *run) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.forgetSearches(); err != nil {
-		return err
-	}
 	if r.event.Done != r.event.Total {
 		return fmt.Errorf("study %s ended with %d of %d units done", r.Study.ID, r.event.Done, r.event.Total)
 	}
-	return nil
+	return r.end(parent)
+}
+
+// end completes what is kept beside records, and removes what was kept for a kill.
+func (r *run) end(ctx context.Context) error {
+	if r.kept != nil {
+		if err := r.kept.Finish(ctx); err != nil {
+			return err
+		}
+	}
+	return r.forgetSearches()
 }
 
 // forgetSearches removes the journals of searches, which have all been recorded.

@@ -25,6 +25,12 @@ type Session struct {
 	partly func(u Unit, part float64)
 	// records is the file of the run's records.
 	records string
+	// out is the folder of the run.
+	out string
+	// pixels says of which data Load is to have the pixels too; nil: of none.
+	pixels func(d *ResolvedData) bool
+	// kept is what the study keeps beside records; nil: nothing.
+	kept RunFiles
 	// orders are the trajectories that units were given, by the unit's id.
 	orders map[string]givenOrder
 }
@@ -104,7 +110,7 @@ func (s *Session) Load(ctx context.Context, n *ResolvedNet, d *ResolvedData, ite
 func (s *Session) loadFiles(ctx context.Context, n *ResolvedNet, d *ResolvedData, items []int) (Images, []error, error) {
 	files := make([][]byte, len(items))
 	unread := make([]error, len(items))
-	pixels := false
+	pixels := s.pixels != nil && s.pixels(d)
 	for i, item := range items {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err

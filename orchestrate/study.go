@@ -39,8 +39,21 @@ type Study struct {
 	// as they are known, in any order, from one goroutine or several. A unit
 	// that fails by itself becomes a record with Error; an error ends the run.
 	Run func(ctx context.Context, s *Session, units []Unit, emit func(...record.Record) error) error
+	// Rows is the most rows that a forward of a plan's units can have use of: batch
+	// auto takes no more. It may be nil.
+	Rows func(r *Resolved) int
+	// Files opens what a run of units keeps in out beside records, once the records
+	// that are there have been read; it may be nil.
+	Files func(ctx context.Context, r *Resolved, out string, units []Unit) (RunFiles, error)
 	// Metrics are the numbers of a record that summaries show.
 	Metrics []Metric
+}
+
+// RunFiles are what a run keeps beside records.
+type RunFiles interface {
+	// Finish completes them when all units have records, whether they were done by
+	// this process or before. It does nothing that is done already.
+	Finish(ctx context.Context) error
 }
 
 // Metric is a number of a record.
@@ -84,7 +97,10 @@ type Parameter struct {
 // catalogueOf names a part of the catalogue.
 type catalogueOf string
 
-const imputers catalogueOf = "reference"
+const (
+	imputers catalogueOf = "reference"
+	methods  catalogueOf = "method"
+)
 
 // inapplicable is the error of a point of the grid that means nothing, such as
 // a solver together with an objective that it cannot maximise. In a grid with
@@ -123,7 +139,7 @@ type Unit struct {
 
 // Studies lists the studies.
 func Studies() []Study {
-	return []Study{evalStudy(), traceStudy(), transferStudy()}
+	return []Study{evalStudy(), traceStudy(), transferStudy(), explainStudy()}
 }
 
 // FindStudy finds a study by id; the error offers the nearest.

@@ -26,6 +26,19 @@ func batchCandidates(kind string) []int {
 // small differences are noise.
 const worthwhile = 1.08
 
+// batch is the batch shape of a plan that leaves it open: the one that was
+// measured, or less where no forward has so many rows.
+func (r *resolver) batch(ctx context.Context) (int, error) {
+	most := maxBatch
+	if r.Study.Rows != nil {
+		if most = r.Study.Rows(r.Resolved); most <= batchCandidates(r.Backend.Kind())[0] {
+			return max(1, most), nil
+		}
+	}
+	n, err := r.measure(ctx)
+	return min(n, most), err
+}
+
 // measure finds the batch shape with the most rows a second for the plan's
 // first net, on inputs of zeros.
 func (r *resolver) measure(ctx context.Context) (int, error) {

@@ -188,6 +188,12 @@ func checkSafetensorsLayout(names []string, entries map[string]safetensorsEntry,
 // or the new one. The same tensors and metadata always give the same bytes
 // (wider element types first, so that data stay aligned, then by name).
 func WriteSafetensors(path string, tensors map[string]Tensor, metadata map[string]string) error {
+	return StreamSafetensors(path, tensors, metadata, func(name string) ([]byte, error) { return tensors[name].Data, nil })
+}
+
+// StreamSafetensors is WriteSafetensors for tensors that need not be in memory at
+// once: read gives the bytes of one after the other, and their Data is not looked at.
+func StreamSafetensors(path string, tensors map[string]Tensor, metadata map[string]string, read func(name string) ([]byte, error)) error {
 	header, order, err := safetensorsHeader(tensors, metadata)
 	if err != nil {
 		return usage.Errorf("weights: write %s: %w", path, err)
@@ -201,7 +207,15 @@ func WriteSafetensors(path string, tensors map[string]Tensor, metadata map[strin
 		return fmt.Errorf("weights: write %s: %w", path, err)
 	}
 	for _, name := range order {
-		if _, err := f.Write(tensors[name].Data); err != nil {
+		data, err := read(name)
+		if err != nil {
+			return fmt.Errorf("weights: write %s: tensor %q: %w", path, name, err)
+		}
+		t := tensors[name]
+		if n, err := byteCount(t.DType, t.Shape); err != nil || n != int64(len(data)) {
+			return usage.Errorf("weights: write %s: tensor %q has %d bytes: %s of shape %v wants %d", path, name, len(data), t.DType, t.Shape, n)
+		}
+		if _, err := f.Write(data); err != nil {
 			return fmt.Errorf("weights: write %s: %w", path, err)
 		}
 	}
@@ -217,12 +231,10 @@ func safetensorsHeader(tensors map[string]Tensor, metadata map[string]string) ([
 	order := slices.Sorted(maps.Keys(tensors))
 	for _, name := range order {
 		t := tensors[name]
-		n, err := byteCount(t.DType, t.Shape)
+		_, err := byteCount(t.DType, t.Shape)
 		switch {
 		case err != nil:
 			return nil, nil, fmt.Errorf("tensor %q: %w", name, err)
-		case n != int64(len(t.Data)):
-			return nil, nil, fmt.Errorf("tensor %q has %d bytes: %s of shape %v wants %d", name, len(t.Data), t.DType, t.Shape, n)
 		case name == metadataKey || !utf8.ValidString(name):
 			return nil, nil, fmt.Errorf("tensor name %q: want UTF-8 and not %s", name, metadataKey)
 		}
@@ -260,9 +272,13 @@ func safetensorsHeader(tensors map[string]Tensor, metadata map[string]string) ([
 	at := int64(0)
 	for _, name := range order {
 		t := tensors[name]
+		size, err := byteCount(t.DType, t.Shape)
+		if err != nil {
+			return nil, nil, fmt.Errorf("tensor %q: %w", name, err)
+		}
 		e := safetensorsEntry{
 			DType: dtypes[t.DType].safetensors, Shape: append([]int64{}, t.Shape...),
-			Offsets: [2]int64{at, at + int64(len(t.Data))},
+			Offsets: [2]int64{at, at + size},
 		}
 		at = e.Offsets[1]
 		if err := field(name, e); err != nil {

@@ -18,6 +18,7 @@ func commands(env environment) []*cli.Command {
 	return []*cli.Command{
 		evalCommand(env),
 		traceCommand(env),
+		explainCommand(env),
 		trainCommand(env),
 		runCommand(env),
 		reportCommand(env),

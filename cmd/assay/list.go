@@ -19,6 +19,8 @@ import (
 type listed struct {
 	ID         string `json:"id"`
 	Summary    string `json:"summary"`
+	Family     string `json:"family,omitempty"`
+	Base       string `json:"base,omitempty"` // of methods that are made of another: the one where none is given
 	Parameters any    `json:"parameters,omitempty"`
 	Needs      string `json:"needs,omitempty"`
 	Paper      string `json:"paper,omitempty"`
@@ -47,7 +49,7 @@ func shelves() []shelf {
 			}
 			var out []listed
 			for _, e := range part(c) {
-				l := listed{ID: e.ID, Summary: e.Summary, Needs: e.Needs, Paper: e.Paper}
+				l := listed{ID: e.ID, Summary: e.Summary, Family: e.Family, Base: e.Base, Needs: e.Needs, Paper: e.Paper}
 				if len(e.Parameters) > 0 {
 					l.Parameters = e.Parameters
 				}
@@ -162,6 +164,10 @@ func listCommand(env environment) *cli.Command {
 				lines, err := s.list(c.Context, env)
 				if err != nil {
 					return err
+				}
+				if what == "methods" && !c.Bool("json") {
+					printMethods(env, lines)
+					return nil
 				}
 				return printList(env, c.Bool("json"), lines)
 			}

@@ -122,9 +122,14 @@ func showRun(env environment, asJSON bool, out string, r *orchestrate.Resolved, 
 			return err
 		}
 	}
-	if r.Study.ID == "transfer" {
+	switch r.Study.ID {
+	case "transfer":
 		printTransfer(env, r, outcome.Summary)
-	} else {
+	case "explain":
+		if err := showExplain(env, out, r); err != nil {
+			return err
+		}
+	default:
 		printSummary(env, shownMetrics(outcome.Summary, r.Plan.Report.Metrics))
 	}
 	printClaims(env, outcome.Claims)

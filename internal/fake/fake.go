@@ -119,6 +119,8 @@ func (b *Backend) Describe(_ context.Context, net string, classes, features int)
 	if net == softmaxNet || net == softmaxImages {
 		return describeSoftmax(net, info.Classes, features), nil
 	}
+	info.Layers = []orchestrate.Layer{{Name: "input", Op: "input", Outputs: info.Input}, {Name: "fc", Op: "linear", Outputs: []int{info.Classes}}}
+	info.DefaultLayer = "fc"
 	info.Parameters = []weights.Parameter{{Name: "fc.weight", Shape: []int64{int64(info.Classes), inputs}}}
 	return info, nil
 }

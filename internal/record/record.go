@@ -26,6 +26,9 @@ type Record struct {
 	*Trace
 	*TrainingEpoch
 
+	// Map describes the unit's map of attribution, which is in a file of its own.
+	Map *Map `json:"map,omitempty"`
+
 	// Error says why the unit failed; then there are no values.
 	Error    string   `json:"error,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
@@ -66,6 +69,23 @@ type Trace struct {
 	// Relaxed is an estimate of what the best trajectory could reach, and no bound:
 	// the sum of the best set that was seen at each size.
 	Relaxed *float64 `json:"relaxed,omitempty"`
+}
+
+// Map is what is known of a map of attribution, after the reduction of its channels.
+// The numbers are of its finite values, 0 where there are none.
+type Map struct {
+	// Shape is [C,H,W], [1,H,W] or [F].
+	Shape []int   `json:"shape"`
+	Min   float64 `json:"min"`
+	Max   float64 `json:"max"`
+	Sum   float64 `json:"sum"`
+	// Norm is Euclid's.
+	Norm float64 `json:"norm"`
+	// NonFinite is the fraction of values that are no numbers (NaN or infinite).
+	NonFinite float64 `json:"nonFinite"`
+	// Delta is the gap of completeness: the sum of the map before reduction minus the
+	// change of the explained output; nil where the method has none.
+	Delta *float64 `json:"delta,omitempty"`
 }
 
 // TrainingEpoch is what an epoch of a training came to.
@@ -126,6 +146,8 @@ type Cost struct {
 	Evaluations int64 `json:"evaluations,omitempty"`
 	// Forwards is rows with a state really run, padding not counted.
 	Forwards int64 `json:"forwards,omitempty"`
+	// Backwards is rows whose gradient was taken.
+	Backwards int64 `json:"backwards,omitempty"`
 	// StartForwards is the part of Forwards spent on the search's start.
 	StartForwards int64 `json:"startForwards,omitempty"`
 	// Changed is the states that proposals changed, as often as they did.

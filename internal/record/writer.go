@@ -158,7 +158,7 @@ func (w *Writer) Close() error { return w.f.Close() }
 // the unit stays, what was found goes. JSON has no NaN, so a unit whose numbers
 // are not finite becomes one.
 func Failure(r Record, reason string) Record {
-	r.Prediction, r.Trace, r.TrainingEpoch, r.Error = nil, nil, nil, reason
+	r.Prediction, r.Trace, r.TrainingEpoch, r.Map, r.Error = nil, nil, nil, nil, reason
 	return r
 }
 
@@ -168,6 +168,9 @@ func (r Record) Finite() bool {
 		return false
 	}
 	if e := r.TrainingEpoch; e != nil && !finite(e.Rate, e.Loss, e.Accuracy) {
+		return false
+	}
+	if m := r.Map; m != nil && (!finite(m.Min, m.Max, m.Sum, m.Norm, m.NonFinite) || m.Delta != nil && !finite(*m.Delta)) {
 		return false
 	}
 	t := r.Trace
