@@ -135,7 +135,9 @@ func listCommand(env environment) *cli.Command {
 		ArgsUsage: "WHAT",
 		Description: "assay list nets             every net with its size, preset, default layer and weights (--json: with the layers' names)\n" +
 			"assay list nets ID          one net, with its layers and published weights\n" +
-			"assay list layers --net ID  the layers alone, by which attribution methods and randomisation tests address them",
+			"assay list layers --net ID  the layers alone, by which attribution methods and randomisation tests address them\n" +
+			"assay list methods          attribution methods with their parameters (--json: with ranges), given as METHOD(name=value);\n" +
+			"                            one that stands first in parentheses is what an ensemble is made of: smoothgrad(integrated-gradients,samples=15)",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "net", Usage: "with layers: the net whose layers are listed, an `ID` or a net file"},
 		}, outputFlags()...),

@@ -19,8 +19,6 @@ func printMethods(env environment, lines []listed) {
 		t.add(l.Family, l.ID, l.Summary, needs, defaults(l), l.Paper)
 	}
 	t.print(env.stdout)
-	fmt.Fprint(env.stdout, "\nParameters are written in parentheses: METHOD(name=value). A method that stands there first is the base of\n"+
-		"one that is made of another: smoothgrad(integrated-gradients,samples=15). --json has ranges and choices.\n")
 }
 
 // defaults writes a method's base and parameters as they would be given.
