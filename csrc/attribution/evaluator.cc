@@ -4,8 +4,10 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "api/error.h"
+#include "graph/differentiator.h"
 
 namespace assay {
 
@@ -50,22 +52,61 @@ at::Tensor Evaluator::outputs(const at::Tensor& x, const std::vector<int64_t>& t
   return tracked(logits(x), targets, output);
 }
 
+at::Tensor Evaluator::logit_gradient(const at::Tensor& logits, const std::vector<int64_t>& targets,
+                                     Output output) {
+  // f = z_t: one-hot; log p: one-hot - p; p: p_t (one-hot - p).
+  at::Tensor gradient = at::zeros(logits.sizes(), logits.options().dtype(at::kDouble));
+  const at::Tensor index = at::tensor(targets, at::kLong).to(logits.device()).unsqueeze(1);
+  gradient.scatter_(1, index, 1);
+  if (output == Output::kLogit) return gradient;
+  const at::Tensor probabilities = at::softmax(logits.to(at::kDouble), 1);
+  gradient = gradient - probabilities;
+  return output == Output::kProbability ? gradient * probabilities.gather(1, index) : gradient;
+}
+
 Evaluator::Gradients Evaluator::gradients(const at::Tensor& x, const std::vector<int64_t>& targets,
-                                          Output output) {
+                                          Output output, ReluRule rule) {
   std::vector<at::Tensor> gradients, outputs;
   for (int64_t begin = 0; begin < x.size(0); begin += batch_) {
     const int64_t count = std::min(batch_, x.size(0) - begin);
-    const at::AutoGradMode grad(true);
-    const at::Tensor rows = padded(x.narrow(0, begin, count)).detach().requires_grad_(true);
-    const at::Tensor logits = net_.forward_plain(rows).logits.narrow(0, 0, count);
-    const std::vector<int64_t> some(targets.begin() + begin, targets.begin() + begin + count);
-    const at::Tensor out = tracked(logits, some, output);
-    gradients.push_back(torch::autograd::grad({out.sum()}, {rows})[0].narrow(0, 0, count));
-    outputs.push_back(out.detach());
+    std::vector<int64_t> some(targets.begin() + begin, targets.begin() + begin + count);
+    const at::Tensor rows = padded(x.narrow(0, begin, count));
+    const auto [gradient, logits] =
+        net_.is_black_box() ? by_autograd(rows, some, output) : by_rules(rows, some, output, rule);
+    gradients.push_back(gradient.narrow(0, 0, count));
+    outputs.push_back(tracked(logits.narrow(0, 0, count), some, output));
     forwards_ += count;
     backwards_ += count;
   }
+  if (gradients.size() == 1) return {gradients[0], outputs[0]};
   return {at::cat(gradients), at::cat(outputs)};
+}
+
+std::pair<at::Tensor, at::Tensor> Evaluator::by_rules(const at::Tensor& rows, std::vector<int64_t> targets,
+                                                      Output output, ReluRule rule) const {
+  targets.resize(static_cast<size_t>(batch_), targets.back());
+  const Differentiator& net = net_.differentiator();
+  Tape tape = net.record(net.head(rows));
+  const at::Tensor logits = tape.logits;
+  at::Tensor gradient = net.pull(std::move(tape), logit_gradient(logits, targets, output), rule).contiguous();
+  // oneDNN's ReLU turns NaN into 0.
+  const at::Tensor finite = (rows * 0).flatten(1).sum(1);
+  return {gradient + finite.view([&] {
+            std::vector<int64_t> shape(static_cast<size_t>(rows.dim()), 1);
+            shape[0] = rows.size(0);
+            return shape;
+          }()),
+          logits + finite.unsqueeze(1)};
+}
+
+std::pair<at::Tensor, at::Tensor> Evaluator::by_autograd(const at::Tensor& rows,
+                                                         const std::vector<int64_t>& targets,
+                                                         Output output) const {
+  const at::AutoGradMode grad(true);
+  const at::Tensor x = rows.detach().requires_grad_(true);
+  const at::Tensor logits = net_.forward_plain(x).logits;
+  const at::Tensor out = tracked(logits.narrow(0, 0, static_cast<int64_t>(targets.size())), targets, output);
+  return {torch::autograd::grad({out.sum()}, {x})[0], logits.detach()};
 }
 
 }  // namespace assay

@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "graph/derivatives.h"
 #include "graph/net.h"
 
 namespace assay {
@@ -36,17 +38,31 @@ class Evaluator {
     at::Tensor gradients;  // like x
     at::Tensor outputs;    // [N] in double
   };
-  // d output / d x of each row.
+  // d output / d x of each row; rule: for nets of ReLU (Differentiator::want_relus).
   Gradients gradients(const at::Tensor& x, const std::vector<int64_t>& targets,
-                      Output output = Output::kLogit);
+                      Output output = Output::kLogit, ReluRule rule = ReluRule::kGradient);
+  // d output / d logits of each row of logits: [N,classes] in double.
+  static at::Tensor logit_gradient(const at::Tensor& logits, const std::vector<int64_t>& targets,
+                                   Output output = Output::kLogit);
 
   // Rows that ran, padding not counted.
   int64_t forwards() const { return forwards_; }
   int64_t backwards() const { return backwards_; }
 
- private:
-  // The rows as batch() rows: the last one repeated.
+  // At most batch() rows as batch() rows: the last one repeated.
   at::Tensor padded(const at::Tensor& x) const;
+  // What ran elsewhere.
+  void count(int64_t forwards, int64_t backwards) {
+    forwards_ += forwards;
+    backwards_ += backwards;
+  }
+
+ private:
+  // Gradients and logits of batch() rows, of which those with a target count.
+  std::pair<at::Tensor, at::Tensor> by_rules(const at::Tensor& rows, std::vector<int64_t> targets,
+                                             Output output, ReluRule rule) const;
+  std::pair<at::Tensor, at::Tensor> by_autograd(const at::Tensor& rows, const std::vector<int64_t>& targets,
+                                                Output output) const;
 
   const Net& net_;
   int64_t batch_;

@@ -1,64 +1,16 @@
 // Inference with libtorch's own operators: CUDA (cuDNN's fused convolutions,
 // channels-last), f64, parameters with NaN, and CPUs without oneDNN.
-#include <algorithm>
-#include <array>
-#include <condition_variable>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <vector>
 
 #include "graph/engine.h"
 #include "graph/ops.h"
+#include "graph/tf32.h"
+#include "graph/weighted.h"
 
 namespace assay {
 namespace {
-
-// TF32 for the time of one call. libtorch keeps the choice for the whole process:
-// calls for several GPUs share a turn where they agree, else wait for one.
-class TF32Guard {
- public:
-  explicit TF32Guard(bool on) {
-    Turn& turn = Turn::get();
-    std::unique_lock lock(turn.mutex);
-    turn.changed.wait(lock, [&] { return turn.users == 0 || turn.on == on; });
-    if (turn.users++ > 0) return;
-    turn.on = on;
-    turn.convolutions = at::globalContext().allowTF32CuDNN();
-    turn.products = at::globalContext().allowTF32CuBLAS();
-    set(on, on);
-  }
-  ~TF32Guard() {
-    Turn& turn = Turn::get();
-    {
-      const std::lock_guard lock(turn.mutex);
-      if (--turn.users > 0) return;
-      set(turn.convolutions, turn.products);
-    }
-    turn.changed.notify_all();
-  }
-  TF32Guard(const TF32Guard&) = delete;
-  TF32Guard& operator=(const TF32Guard&) = delete;
-
- private:
-  struct Turn {
-    std::mutex mutex;
-    std::condition_variable changed;
-    int users = 0;
-    bool on = false;
-    bool convolutions = false, products = false;  // as they were before
-
-    static Turn& get() {
-      static Turn turn;
-      return turn;
-    }
-  };
-
-  static void set(bool convolutions, bool products) {
-    at::globalContext().setAllowTF32CuDNN(convolutions);
-    at::globalContext().setAllowTF32CuBLAS(products);
-  }
-};
 
 // A row with NaN or infinity has NaN for every logit, whatever the activations of
 // a backend make of it: (x * 0) is 0 for finite x.
@@ -92,12 +44,9 @@ class AtenEngine final : public Engine {
   AtenEngine(Plan plan, at::Device device, at::ScalarType dtype, bool tf32)
       : device_(device), dtype_(dtype), tf32_(tf32), plan_(std::move(plan)) {
     for (Step& step : plan_.steps) {
-      for (at::Tensor& parameter : step.parameters) {
-        parameter = parameter.to(device);
-        if (device.is_cuda() && parameter.dim() == 4) {
-          parameter = parameter.contiguous(at::MemoryFormat::ChannelsLast);
-        }
-      }
+      weighted_.push_back(step.weighted ? make_aten_weighted(step, device, dtype) : nullptr);
+      if (step.weighted) step.parameters.clear();
+      for (at::Tensor& parameter : step.parameters) parameter = parameter.to(device);
     }
   }
 
@@ -114,47 +63,10 @@ class AtenEngine final : public Engine {
 
  private:
   at::Tensor weighted(const Step& step, std::vector<at::Tensor>& values) const {
-    const Attributes& a = step.op->attributes;
-    const bool linear = step.op->kind == OpKind::kLinear;
-    const at::Tensor& weight = step.parameters[0];
-    const at::Tensor& bias = step.parameters[1];
-    at::Tensor x = values[static_cast<size_t>(step.inputs[0])];
-    at::Tensor residual;
-    if (step.residual >= 0) residual = values[static_cast<size_t>(step.residual)];
-    // On the CPU a linear layer is a convolution of single pixels, which libtorch
-    // computes row by row, so that a row does not depend on its place.
-    const bool product = linear && device_.is_cuda();
-    Shape outputs;  // of a linear layer
-    if (linear) {
-      outputs = x.sizes().vec();
-      outputs.back() = weight.size(0);
-    }
-    if (linear && !product) x = x.reshape({-1, x.size(-1), 1, 1});
-    std::array<int64_t, 2> padding = {a.padding[0], a.padding[1]};
-    if (a.padding[2] != padding[0] || a.padding[3] != padding[1]) {
-      x = at::constant_pad_nd(x, {a.padding[1], a.padding[3], a.padding[0], a.padding[2]});
-      padding = {0, 0};
-    }
-    if (fused(step)) {
-      if (residual.defined()) {
-        return at::cudnn_convolution_add_relu(x, weight, residual, 1, bias, a.stride, padding, a.dilation,
-                                              a.groups);
-      }
-      return at::cudnn_convolution_relu(x, weight, bias, a.stride, padding, a.dilation, a.groups);
-    }
-    at::Tensor y = product ? at::linear(x, weight.flatten(1), bias)
-                           : at::conv2d(x, weight, bias, a.stride, padding, a.dilation, a.groups);
-    if (linear && !product) y = y.reshape(outputs);
-    if (residual.defined()) y.add_(residual);
-    return activated(step.activation, y);
-  }
-
-  // cuDNN fuses convolution, bias, addition and ReLU for f32 and f16; a
-  // depthwise convolution is faster in libtorch's own kernel.
-  bool fused(const Step& step) const {
-    return device_.is_cuda() && at::globalContext().userEnabledCuDNN() && step.op->kind == OpKind::kConv2d &&
-           step.activation != nullptr && step.activation->kind == OpKind::kRelu &&
-           step.op->attributes.groups == 1 && (dtype_ == at::kFloat || dtype_ == at::kHalf);
+    const Weighted& kernel = *weighted_[static_cast<size_t>(&step - plan_.steps.data())];
+    const at::Tensor residual =
+        step.residual >= 0 ? values[static_cast<size_t>(step.residual)] : at::Tensor();
+    return kernel.apply(values[static_cast<size_t>(step.inputs[0])], residual, step.overwrite);
   }
 
   at::Tensor plain(const Step& step, const std::vector<at::Tensor>& values) const {
@@ -167,6 +79,7 @@ class AtenEngine final : public Engine {
   at::ScalarType dtype_;
   bool tf32_;
   Plan plan_;
+  std::vector<std::unique_ptr<Weighted>> weighted_;  // by step; nullptr: not weighted
 };
 
 }  // namespace
@@ -174,13 +87,6 @@ class AtenEngine final : public Engine {
 std::unique_ptr<Engine> make_black_box_engine(BlackBox& box, at::Device device, at::ScalarType dtype,
                                               bool tf32) {
   return std::make_unique<BlackBoxEngine>(box, device, dtype, tf32);
-}
-
-at::Tensor activated(const Op* activation, at::Tensor y) {
-  if (activation == nullptr) return y;
-  if (activation->kind == OpKind::kRelu) return at::relu_(y);
-  if (activation->kind == OpKind::kRelu6) return at::hardtanh_(y, 0, 6);
-  return op_definition(activation->kind).forward(*activation, {y}, {});
 }
 
 std::unique_ptr<Engine> make_aten_engine(Plan plan, at::Device device, at::ScalarType dtype, bool tf32) {

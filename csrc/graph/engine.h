@@ -35,9 +35,6 @@ std::unique_ptr<Engine> make_aten_engine(Plan plan, at::Device device, at::Scala
 std::unique_ptr<Engine> make_black_box_engine(BlackBox& box, at::Device device, at::ScalarType dtype,
                                               bool tf32);
 
-// The activation of a step on its output, in place where that can be; nullptr: none.
-at::Tensor activated(const Op* activation, at::Tensor y);
-
 // Runs the steps of a plan in order and frees values when they are dead.
 // run_step(step, values): returns the step's output; values[id] are the values
 // so far; may overwrite values[step.residual] where step.overwrite says so.

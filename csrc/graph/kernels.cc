@@ -32,6 +32,18 @@ ASSAY_CPU_CLONES void accumulate(float* __restrict__ out, const float* __restric
   for (int64_t i = 0; i < n; ++i) out[i] += in[i];
 }
 
+// Hands the gradient of maxima to the first element that equals them; left is what
+// has not been handed on yet.
+ASSAY_CPU_CLONES void give_to_maximum(float* __restrict__ to, float* __restrict__ left,
+                                      const float* __restrict__ in, const float* __restrict__ maximum,
+                                      int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const float given = in[i] == maximum[i] ? left[i] : 0.0f;
+    to[i] += given;
+    left[i] = in[i] == maximum[i] ? 0.0f : left[i];
+  }
+}
+
 ASSAY_CPU_CLONES uint32_t count_not_finite(const float* in, int64_t n) {
   constexpr uint32_t kExponent = 0x7f800000;
   uint32_t found = 0;
@@ -74,6 +86,41 @@ at::Tensor max_pool_channels_last(const at::Tensor& x, const Attributes& window)
     }
   });
   return y;
+}
+
+at::Tensor pull_max_pool_channels_last(const at::Tensor& gradient, const at::Tensor& x, const at::Tensor& y,
+                                       const Attributes& window) {
+  const int64_t rows = x.size(0), channels = x.size(1), height = x.size(2), width = x.size(3);
+  const int64_t out_height = y.size(2), out_width = y.size(3);
+  at::Tensor pulled = at::empty_like(x, at::MemoryFormat::ChannelsLast).zero_();
+  const float* in = x.const_data_ptr<float>();
+  const float* best = y.const_data_ptr<float>();
+  const float* from = gradient.const_data_ptr<float>();
+  float* to = pulled.mutable_data_ptr<float>();
+  // Windows overlap: a row is one thread's.
+  at::parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
+    std::vector<float> left(static_cast<size_t>(channels));
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t image = row * height * width;
+      for (int64_t cell = 0; cell < out_height * out_width; ++cell) {
+        const int64_t at = (row * out_height * out_width + cell) * channels;
+        std::copy(from + at, from + at + channels, left.begin());
+        const int64_t top = cell / out_width * window.stride[0] - window.padding[0];
+        const int64_t side = cell % out_width * window.stride[1] - window.padding[1];
+        for (int64_t ky = 0; ky < window.kernel[0]; ++ky) {
+          const int64_t iy = top + ky * window.dilation[0];
+          if (iy < 0 || iy >= height) continue;
+          for (int64_t kx = 0; kx < window.kernel[1]; ++kx) {
+            const int64_t ix = side + kx * window.dilation[1];
+            if (ix < 0 || ix >= width) continue;
+            const int64_t pixel = (image + iy * width + ix) * channels;
+            give_to_maximum(to + pixel, left.data(), in + pixel, best + at, channels);
+          }
+        }
+      }
+    }
+  });
+  return pulled;
 }
 
 at::Tensor global_avg_pool_channels_last(const at::Tensor& x) {

@@ -14,6 +14,11 @@ namespace assay {
 // NaN in a window gives NaN. Windows lie at least partly on the image.
 at::Tensor max_pool_channels_last(const at::Tensor& x, const Attributes& window);
 
+// Its gradient with respect to x: that of every window goes to its first maximum, in
+// row-major order. All channels-last contiguous f32; y = max_pool_channels_last(x).
+at::Tensor pull_max_pool_channels_last(const at::Tensor& gradient, const at::Tensor& x, const at::Tensor& y,
+                                       const Attributes& window);
+
 // [N,C,H,W] -> [N,C,1,1]: the mean of each channel, summed pixel by pixel in
 // row-major order.
 at::Tensor global_avg_pool_channels_last(const at::Tensor& x);

@@ -9,6 +9,7 @@
 
 #include "api/error.h"
 #include "graph/black_box.h"
+#include "graph/differentiator.h"
 #include "graph/engine.h"
 #include "graph/ops.h"
 
@@ -70,6 +71,7 @@ Net::~Net() = default;
 void Net::unprepare() {
   engine_.reset();
   plain_.clear();
+  differentiators_.clear();
 }
 
 int64_t Net::parameter_count() const {
@@ -133,8 +135,7 @@ void Net::load(const std::vector<std::pair<std::string, at::Tensor>>& state) {
     state_ = std::move(taken);
   }
   loaded_ = true;
-  engine_.reset();
-  plain_.clear();
+  unprepare();
 }
 
 void Net::prepare(at::Device device, Precision precision) {
@@ -142,8 +143,7 @@ void Net::prepare(at::Device device, Precision precision) {
   if (!device.is_cpu() && !device.is_cuda())
     throw unsupported("device ", device.str(), ": want cpu or cuda:N");
   at::NoGradGuard no_grad;
-  engine_.reset();
-  plain_.clear();
+  unprepare();
   const at::ScalarType dtype = precision == Precision::kF64    ? at::kDouble
                                : precision == Precision::kBF16 ? at::kBFloat16
                                                                : at::kFloat;
@@ -205,6 +205,22 @@ int Net::value_of(const std::string& layer) const {
   }
   throw not_found("net ", entry_.id, ": layer \"", layer, "\": want a name that the net's description lists",
                   default_layer().empty() ? "" : ", for example ", default_layer());
+}
+
+const Differentiator& Net::differentiator(const std::string& layer) const {
+  if (engine_ == nullptr) throw invalid("net ", entry_.id, ": run before prepare");
+  if (box_ != nullptr) {
+    throw unsupported("net ", entry_.id, " runs as a black box (", reason_,
+                      "): its layers cannot be looked at");
+  }
+  const int value = layer.empty() ? 0 : value_of(layer);
+  std::unique_ptr<Differentiator>& made = differentiators_[value];
+  if (made == nullptr) {
+    const at::ScalarType dtype = precision_ == Precision::kF64 ? at::kDouble : at::kFloat;
+    made = std::make_unique<Differentiator>(graph_, state_, value, device_, dtype,
+                                            precision_ == Precision::kTF32);
+  }
+  return *made;
 }
 
 Net::Tapped Net::forward_plain(const at::Tensor& input, const std::vector<std::string>& taps) const {

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,8 +24,9 @@ struct LayerInfo {
   std::vector<int64_t> outputs;  // shape of one row: [64,56,56]
 };
 
-class BlackBox;  // black_box.h
-class Engine;    // engine.h
+class BlackBox;        // black_box.h
+class Differentiator;  // differentiator.h
+class Engine;          // engine.h
 
 // Not to be used by two threads at once.
 class Net {
@@ -80,12 +82,17 @@ class Net {
   // Throws invalid before prepare and for other shapes.
   at::Tensor forward(const at::Tensor& x) const;
 
+  // The net cut at a layer (a name of layers(); "": the input), on the prepared device,
+  // in f32 (f64 at that precision). Made when first asked for. Throws not-found for other
+  // layers, unsupported for black boxes.
+  const Differentiator& differentiator(const std::string& layer = "") const;
+
   struct Tapped {
     at::Tensor logits;             // [N,classes]
     std::vector<at::Tensor> taps;  // [N,...] each, as asked for
   };
   // The ops one by one, unfolded, on the prepared device, in the precision's
-  // dtype (f32 for bf16): what attribution differentiates. Autograd records it
+  // dtype (f32 for bf16). Autograd records it
   // where grad mode is on and x or a parameter requires grad.
   // taps: names of layers(); throws not-found for others.
   Tapped forward_plain(const at::Tensor& x, const std::vector<std::string>& taps = {}) const;
@@ -105,6 +112,7 @@ class Net {
   std::unique_ptr<Engine> engine_;
   // state_ on device_ in the dtype of forward_plain, made when first needed.
   mutable std::vector<at::Tensor> plain_;
+  mutable std::map<int, std::unique_ptr<Differentiator>> differentiators_;  // by value id
 };
 
 }  // namespace assay

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "graph/derivatives.h"
 #include "graph/ops.h"
 
 namespace assay {
@@ -10,10 +11,12 @@ namespace {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const std::vector<at::Tensor>& state, at::ScalarType dtype)
+  Planner(const Graph& graph, const std::vector<at::Tensor>& state, at::ScalarType dtype,
+          const PlanOptions& options)
       : graph_(graph),
         state_(state),
         dtype_(dtype),
+        differentiable_(options.differentiable),
         users_(graph.values.size()),
         alias_(graph.values.size()) {
     for (size_t v = 0; v < alias_.size(); ++v) alias_[v] = static_cast<int>(v);
@@ -24,6 +27,7 @@ class Planner {
       }
       for (int input : op.inputs) users_[static_cast<size_t>(resolve(input))].push_back(&op);
     }
+    for (int value : options.keep) kept_.push_back(resolve(value));
   }
 
   Plan plan() {
@@ -50,6 +54,7 @@ class Planner {
       plan.steps.push_back(weighted(op, chain));
     }
     plan.output = resolve(graph_.output);
+    plan.alias = alias_;
     release(plan);
     return plan;
   }
@@ -66,7 +71,9 @@ class Planner {
   // The one op that reads a value, or none: fused values are never written.
   const Op* only_user(int value) const {
     const auto& users = users_[static_cast<size_t>(value)];
-    return users.size() == 1 && value != resolve(graph_.output) ? users.front() : nullptr;
+    const bool seen =
+        value == resolve(graph_.output) || std::find(kept_.begin(), kept_.end(), value) != kept_.end();
+    return users.size() == 1 && !seen ? users.front() : nullptr;
   }
 
   const Value& value_of(int value) const { return graph_.values[static_cast<size_t>(value)]; }
@@ -100,7 +107,10 @@ class Planner {
       chain.residual = residual;
       next = only_user(next->output);
     }
-    if (next != nullptr && op_definition(next->kind).activation) chain.activation = next;
+    if (next != nullptr && op_definition(next->kind).activation &&
+        (!differentiable_ || derivative_of_output(next->kind))) {
+      chain.activation = next;
+    }
     return chain;
   }
 
@@ -196,14 +206,17 @@ class Planner {
   const Graph& graph_;
   const std::vector<at::Tensor>& state_;
   at::ScalarType dtype_;
+  bool differentiable_;
+  std::vector<int> kept_;
   std::vector<std::vector<const Op*>> users_;
   std::vector<int> alias_;  // dropout's output is its input
 };
 
 }  // namespace
 
-Plan make_plan(const Graph& graph, const std::vector<at::Tensor>& state, at::ScalarType dtype) {
-  return Planner(graph, state, dtype).plan();
+Plan make_plan(const Graph& graph, const std::vector<at::Tensor>& state, at::ScalarType dtype,
+               const PlanOptions& options) {
+  return Planner(graph, state, dtype, options).plan();
 }
 
 bool finite(const Plan& plan) {

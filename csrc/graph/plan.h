@@ -28,11 +28,20 @@ struct Plan {
   std::vector<Step> steps;
   size_t values;  // ids are below this
   int output;
+  std::vector<int> alias;  // by value id: the one that stands for it (dropout's input for its output)
+};
+
+struct PlanOptions {
+  // Values that must be written: nothing is hung onto the ops that make them.
+  std::vector<int> keep = {};
+  // Only activations whose derivative follows from their output are hung onto others.
+  bool differentiable = false;
 };
 
 // state: by parameter index, on the CPU. The steps point into graph, which must
 // outlive the plan.
-Plan make_plan(const Graph& graph, const std::vector<at::Tensor>& state, at::ScalarType dtype);
+Plan make_plan(const Graph& graph, const std::vector<at::Tensor>& state, at::ScalarType dtype,
+               const PlanOptions& options = {});
 
 // No NaN or infinity in any step's parameters.
 bool finite(const Plan& plan);

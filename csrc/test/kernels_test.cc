@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
 #include <vector>
 
@@ -33,6 +34,22 @@ TEST(Kernels, MaxPoolIsLibtorchs) {
           << w.kernel << " " << at::IntArrayRef(shape);
       EXPECT_TRUE(got.is_contiguous(at::MemoryFormat::ChannelsLast));
     }
+  }
+}
+
+TEST(Kernels, MaxPoolsGradientIsLibtorchs) {
+  for (const auto& [kernel, stride, padding] : {std::array<int64_t, 3>{3, 2, 1}, {2, 2, 0}, {3, 1, 1}}) {
+    at::Tensor x = channels_last({3, 19, 7, 9}).relu();  // with ties
+    Attributes a;
+    a.kernel = {kernel, kernel};
+    a.stride = {stride, stride};
+    a.padding = {padding, padding, padding, padding};
+    const auto [y, indices] = at::max_pool2d_with_indices(x, a.kernel, a.stride, {padding, padding});
+    const at::Tensor g = channels_last(y.sizes());
+    const at::Tensor want = at::max_pool2d_with_indices_backward(g, x, a.kernel, a.stride, {padding, padding},
+                                                                 {1, 1}, false, indices);
+    const at::Tensor got = pull_max_pool_channels_last(g, x, y.contiguous(at::MemoryFormat::ChannelsLast), a);
+    EXPECT_TRUE(at::allclose(got, want, 1e-6, 1e-6)) << kernel;
   }
 }
 
