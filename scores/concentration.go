@@ -9,7 +9,7 @@ import (
 func sparseness() Score {
 	return ofMap(Score{
 		ID: "sparseness", Summary: "Gini index of the absolute values: how few pixels hold the map", Direction: HigherIsBetter,
-		Paper: "Chalasani et al. 2020, section 6; Hurley and Rickard 2009",
+		Paper: "Chalasani et al. 2020 (Concise explanations); Gini index: Hurley and Rickard 2009",
 	}, func(a []float64) Result {
 		slices.Sort(a)
 		n := float64(len(a))
@@ -25,7 +25,7 @@ func sparseness() Score {
 func complexity() Score {
 	return ofMap(Score{
 		ID: "complexity", Summary: "entropy of the absolute values as shares of their sum, in nats", Direction: LowerIsBetter,
-		Paper: "Bhatt et al. 2020, section 3.3, Definition 4",
+		Paper: "Bhatt et al. 2020 (Evaluating and aggregating feature-based model explanations), complexity",
 		Also:  []Quantity{{"normalised", "divided by the entropy of a constant map, ln n: in [0,1], so that resolutions compare"}},
 	}, func(a []float64) Result {
 		sum, entropy := 0.0, 0.0

@@ -22,7 +22,7 @@ func insertion() Score {
 
 func pixelFlipping() Score {
 	s := flipping("pixel-flipping", LowerIsBetter, "area under the output's curve as pixels are replaced, most relevant first",
-		"Bach et al. 2015, section Pixel-flipping; Samek et al. 2017, Eq. 12", "zero", false)
+		"Bach et al. 2015 (Pixel-wise explanations), pixel flipping; Samek et al. 2017", "zero", false)
 	s.Parameters = append(s.Parameters, Parameter{Name: "compat", Type: "string", Default: "none", Choices: []string{"none", quantus},
 		Summary: "quantus: the curve without the unperturbed point, the area not divided by the number of steps"})
 	return s

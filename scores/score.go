@@ -83,7 +83,11 @@ func Registry() []Score {
 	return []Score{
 		le(), mo(), leMo(),
 		deletion(), insertion(), pixelFlipping(),
-		sparseness(), complexity(),
+		averageDrop(), increaseInConfidence(),
+		faithfulnessCorrelation(), infidelity(),
+		maxSensitivity(), sparseness(), complexity(),
+		pointingGame(),
+		randomisation(), randomLogit(),
 	}
 }
 

@@ -63,6 +63,8 @@ class Net {
   // offenders; the net is then as it was before.
   void load(const std::vector<std::pair<std::string, at::Tensor>>& state);
   bool loaded() const { return loaded_; }
+  // By parameter index, on the CPU, as loaded; empty for black boxes.
+  const std::vector<at::Tensor>& state() const { return state_; }
 
   // Moves to a device and makes ready for inference (batch norm folded in
   // double, weights reordered). May be called again, with other arguments.

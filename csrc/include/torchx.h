@@ -234,6 +234,27 @@ tx_status* tx_attribute(tx_net* net, const char* method, tx_tensor images, const
                         const uint64_t* keys, const tx_attribute_options* options, tx_tensor* maps,
                         char** report);
 
+/* ---- Scores of maps ---------------------------------------------------- */
+
+/* Row i of the new tensor is images[row[i]] ([N,C,H,W] or [N,F], f32 or f64, on the
+ * CPU) plus radius (2 u - 1), u = U[0,1) number (element, sample[i]) of the stream
+ * key[i] (internal/rng): independent for every element. radius 0: copies. */
+tx_status* tx_images_noisy(tx_tensor images, int64_t n, const int32_t* row, const uint64_t* key,
+                           const uint64_t* sample, double radius, tx_tensor* rows);
+/* Scores n images, multiplied by masks: row i is images[row[i]] ([N,C,H,W] or [N,F])
+ * times masks[i*H*W...], the same for every channel (or masks[i*F...]). Outputs as
+ * tx_masked_forward's; runs `batch` rows at a time, the last padded. */
+tx_status* tx_scaled_forward(tx_net* net, tx_tensor images, int64_t n, const int32_t* row, const float* masks,
+                             const int32_t* target, int64_t batch, double* logit, double* probability);
+/* JSON array of {name, op}: the ops that have parameters, in the graph's order;
+ * empty for black boxes. */
+tx_status* tx_net_parametrised(const tx_net* net, char** json);
+/* A copy of a prepared net, prepared alike, in which the parameters of the named
+ * ops are drawn anew, as training begins (tx_trainer_new), by (seed, name of the
+ * parameter): layer after layer or all at once, the net is the same. */
+tx_status* tx_net_randomised(const tx_net* net, int64_t count, const char* const* layers, uint64_t seed,
+                             tx_net** copy);
+
 /* ---- Training ---------------------------------------------------------- */
 
 /* A net in training: parameters, optimiser state and data, on a device. */

@@ -66,13 +66,14 @@ const std::map<OpKind, Rule>& rules() {
 
 }  // namespace
 
-std::vector<at::Tensor> initial_parameters(const Graph& graph, uint64_t seed) {
+std::vector<at::Tensor> initial_parameters(const Graph& graph, uint64_t seed, const std::set<size_t>* only) {
+  const auto wanted = [&](size_t p) { return only == nullptr || only->contains(p); };
   std::vector<at::Tensor> all(graph.parameters.size());
   for (const Op& op : graph.ops) {
     for (size_t i = 0; i < op.parameters.size(); ++i) {
       const auto p = static_cast<size_t>(op.parameters[i]);
       const ParameterInfo& parameter = graph.parameters[p];
-      if (all[p].defined()) continue;
+      if (all[p].defined() || !wanted(p)) continue;
       const auto rule = rules().find(op.kind);
       TORCH_INTERNAL_ASSERT(rule != rules().end(), "no rule for the parameters of ",
                             op_definition(op.kind).name);
@@ -80,7 +81,7 @@ std::vector<at::Tensor> initial_parameters(const Graph& graph, uint64_t seed) {
     }
   }
   for (size_t p = 0; p < all.size(); ++p) {
-    if (!all[p].defined() && !graph.parameters[p].optional) {
+    if (!all[p].defined() && wanted(p) && !graph.parameters[p].optional) {
       all[p] = at::zeros(graph.parameters[p].shape, at::kDouble);
     }
   }

@@ -3,7 +3,9 @@
 
 #include <ATen/ATen.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "graph/graph.h"
@@ -18,7 +20,9 @@ namespace assay {
 // - parameters that stand as values (class tokens, positions): normal with
 //   standard deviation 0.02, as in Dosovitskiy et al. 2021.
 // The numbers are a function of (seed, name, place in the tensor) alone:
-// rng.New(seed, "train/initial", name).
-std::vector<at::Tensor> initial_parameters(const Graph& graph, uint64_t seed);
+// rng.New(seed, "train/initial", name). only: the parameters (by index) that are
+// wanted, the others stay undefined; NULL: all.
+std::vector<at::Tensor> initial_parameters(const Graph& graph, uint64_t seed,
+                                           const std::set<size_t>* only = nullptr);
 
 }  // namespace assay

@@ -39,31 +39,43 @@ func (n *net) Stage(ctx context.Context, from orchestrate.Images, spec orchestra
 		return nil, usage.Errorf("batch %d: want at least 1", spec.Batch)
 	}
 	out := &stage{n: n, spec: spec, images: in}
+	if err := out.list(); err != nil {
+		return nil, err
+	}
 	if spec.Rows == nil {
 		return out, nil
 	}
-	if out.images, err = in.pick(ctx, n.b, spec.Rows); err != nil {
+	draws := make([]scores.Draw, rows)
+	for i, r := range spec.Rows {
+		draws[i].Row = r
+	}
+	if out.images, err = in.noisy(ctx, n.b, draws, 0); err != nil {
 		return nil, fmt.Errorf("putting %d images on the stage: %w", rows, err)
 	}
 	out.owned = append(out.owned, out.images)
 	return out, nil
 }
 
-// pick copies rows.
-func (m *images) pick(ctx context.Context, b *Backend, rows []int) (*images, error) {
-	var values []float32
-	for _, r := range rows {
-		row, err := m.Values(r)
-		if err != nil {
-			return nil, err
-		}
-		values = append(values, row...)
+// noisy makes rows with noise.
+func (m *images) noisy(ctx context.Context, b *Backend, draws []scores.Draw, radius float64) (*images, error) {
+	list := make([]torchx.Draw, len(draws))
+	for i, d := range draws {
+		list[i] = torchx.Draw{Row: d.Row, Key: d.Key, Sample: d.Sample}
 	}
-	out, err := b.Arrays(ctx, values, m.shape)
+	values, err := b.d.Noisy(ctx, m.values, list, radius)
 	if err != nil {
-		return nil, err
+		return nil, mark(err)
 	}
-	return out.(*images), nil
+	return newImages(values, nil)
+}
+
+// list finds the layers that have parameters.
+func (s *stage) list() error {
+	layers, err := s.n.n.Parametrised()
+	for _, l := range layers {
+		s.layers = append(s.layers, scores.Layer{Name: l.Name, Op: l.Op})
+	}
+	return err
 }
 
 func (s *stage) Shape() []int           { return s.images.Shape() }
@@ -167,14 +179,48 @@ func (s *stage) Explain(ctx context.Context, targets []int) ([]scores.Map, error
 	return out, nil
 }
 
-func (s *stage) Scaled(context.Context, []scores.Scaled) ([]trace.Score, error) {
-	return nil, errors.ErrUnsupported
+// Scaled scores images times masks.
+func (s *stage) Scaled(ctx context.Context, rows []scores.Scaled) ([]trace.Score, error) {
+	index, targets := make([]int32, len(rows)), make([]int32, len(rows))
+	var masks []float32
+	for i, r := range rows {
+		index[i], targets[i] = int32(r.Row), int32(r.Target)
+		masks = append(masks, r.Mask...)
+	}
+	logits, probabilities, err := s.n.n.Scaled(ctx, s.images.values, index, masks, targets, s.spec.Batch)
+	if err != nil {
+		return nil, fmt.Errorf("scoring %d dimmed images with %s: %w", len(rows), s.n.info.Net, mark(err))
+	}
+	out := make([]trace.Score, len(rows))
+	for i := range out {
+		out[i] = trace.Score{Logit: logits[i], Prob: probabilities[i]}
+	}
+	return out, nil
 }
 
-func (s *stage) Noisy(context.Context, []scores.Draw, float64) (scores.Stage, error) {
-	return nil, errors.ErrUnsupported
+// Noisy is a stage of rows with noise.
+func (s *stage) Noisy(ctx context.Context, draws []scores.Draw, radius float64) (scores.Stage, error) {
+	noisy, err := s.images.noisy(ctx, s.n.b, draws, radius)
+	if err != nil {
+		return nil, fmt.Errorf("adding noise to %d images: %w", len(draws), err)
+	}
+	out := &stage{n: s.n, spec: s.spec, images: noisy, layers: s.layers, owned: []interface{ Close() error }{noisy}}
+	if s.spec.Keys != nil {
+		out.spec.Keys = make([]uint64, len(draws))
+		for i, d := range draws {
+			out.spec.Keys[i] = s.spec.Keys[d.Row]
+		}
+	}
+	return out, nil
 }
 
-func (s *stage) Randomise(context.Context, []string, uint64) (scores.Stage, error) {
-	return nil, errors.ErrUnsupported
+// Randomise is a stage with a copy of the net.
+func (s *stage) Randomise(ctx context.Context, layers []string, seed uint64) (scores.Stage, error) {
+	copied, err := s.n.n.Randomised(ctx, layers, seed)
+	if err != nil {
+		return nil, fmt.Errorf("net %s with new parameters: %w", s.n.info.Net, mark(err))
+	}
+	other := *s.n
+	other.n = copied
+	return &stage{n: &other, spec: s.spec, images: s.images, layers: s.layers, owned: []interface{ Close() error }{&other}}, nil
 }
