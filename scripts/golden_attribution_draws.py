@@ -1,0 +1,40 @@
+"""Our random draws again, in numpy: Philox4x32-10 (Salmon et al., SC 2011) keyed
+by the image, and what csrc/attribution/draws.h makes of it.
+"""
+
+import numpy as np
+import torch
+
+
+def philox(key, low, high):
+    """Words [4] of counters (low, high), arrays of uint64, under a 64-bit key."""
+    mask = np.uint64(0xFFFFFFFF)
+    low, high = np.broadcast_arrays(np.asarray(low, np.uint64), np.asarray(high, np.uint64))
+    shift = np.uint64(32)
+    c = [low & mask, low >> shift, high & mask, high >> shift]
+    k0, k1 = key & 0xFFFFFFFF, key >> 32
+    for _ in range(10):
+        p0, p1 = np.uint64(0xD2511F53) * c[0], np.uint64(0xCD9E8D57) * c[2]
+        c = [(p1 >> shift) ^ c[1] ^ np.uint64(k0), p1 & mask, (p0 >> shift) ^ c[3] ^ np.uint64(k1), p0 & mask]
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    return c
+
+
+def unit(first, second):
+    """U[0,1), a multiple of 2^-53."""
+    return ((first | second << np.uint64(32)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+class Draws:
+    def __init__(self, key):
+        self.key = key
+
+    def normal(self, sample, shape):
+        count = int(np.prod(shape))
+        c = philox(self.key, sample, np.arange(count))
+        values = np.sqrt(-2 * np.log(1 - unit(c[0], c[1]))) * np.cos(2 * np.pi * unit(c[2], c[3]))
+        return torch.from_numpy(values).reshape(shape)
+
+    def uniform(self, sample):
+        c = philox(self.key, sample, 1 << 40)
+        return float(unit(c[0], c[1]))
