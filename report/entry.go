@@ -32,6 +32,7 @@ type entry struct {
 	curve      record.Curve
 	cost       record.Cost
 	epoch      *record.TrainingEpoch
+	stats      *record.Map
 }
 
 func (e *entry) key() imageKey { return imageKey{e.group.params["data"], e.image} }
@@ -91,7 +92,7 @@ func traceProblem(t *record.Trace) string {
 
 func newEntry(rec record.Record) *entry {
 	e := &entry{id: rec.ID, study: rec.Study, net: rec.Net, image: rec.Image, seed: rec.Seed, class: rec.Class,
-		target: rec.Target, prediction: rec.Prediction, cost: rec.Cost, epoch: rec.TrainingEpoch}
+		target: rec.Target, prediction: rec.Prediction, cost: rec.Cost, epoch: rec.TrainingEpoch, stats: rec.Map}
 	g := &group{study: rec.Study, net: rec.Net, method: rec.Method, params: params(rec.Params)}
 	if t := rec.Trace; t != nil {
 		e.trace, e.value, e.sums, e.features, e.edge = true, t.Value, t.Sums, t.Features, t.EdgePatches

@@ -39,8 +39,10 @@ type planInfo struct {
 		Items  int    `yaml:"items"`
 		Absent string `yaml:"absent"`
 	} `yaml:"data"`
-	Device    string `yaml:"device"`
-	Precision string `yaml:"precision"`
+	Grid      map[string]any   `yaml:"grid"`
+	Grids     []map[string]any `yaml:"grids"`
+	Device    string           `yaml:"device"`
+	Precision string           `yaml:"precision"`
 	Report    struct {
 		Images  *int         `yaml:"images"`
 		Alpha   float64      `yaml:"alpha"`

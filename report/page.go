@@ -45,6 +45,7 @@ type page struct {
 	Transfer            *transferPage
 	Eval                *evalPage
 	Train               *trainPage
+	Explain             *explainPage
 	Summary             *summaryPage
 	Claims              []claimLine
 	Missing             []missingRows
@@ -112,6 +113,11 @@ func (r *run) page(ctx context.Context) (*page, error) {
 			return nil, err
 		}
 		p.Lede, p.Facts = r.evalLede(), p.Eval.facts
+	case study == "explain":
+		if p.Explain, err = r.explainPage(ctx); err != nil {
+			return nil, err
+		}
+		p.Lede, p.Facts = r.explainLede(), p.Explain.facts
 	case len(r.epochsOf()) > 0:
 		p.Train = newTrainPage(r.epochsOf())
 		p.Lede, p.Facts = r.trainLede(), p.Train.facts
@@ -122,7 +128,7 @@ func (r *run) page(ctx context.Context) (*page, error) {
 	if n := len(r.failures); n > 0 {
 		p.Facts = append(p.Facts, fact{"failed", grouped(int64(n)), "listed below"})
 	}
-	p.Summary = r.summaryPage(p.Trace == nil && p.Transfer == nil && p.Eval == nil)
+	p.Summary = r.summaryPage(p.Trace == nil && p.Transfer == nil && p.Eval == nil && p.Explain == nil)
 	p.Claims, p.Missing = r.claims(), r.missing()
 	p.Settings = r.settings()
 	p.Env, p.MoreEnv = r.environment()
@@ -138,7 +144,7 @@ func (r *run) study() string {
 }
 
 func studyName(study string) string {
-	names := map[string]string{"trace": "deletion search", "eval": "accuracy", "train": "training", "transfer": "transfer of trajectories"}
+	names := map[string]string{"trace": "deletion search", "eval": "accuracy", "train": "training", "transfer": "transfer of trajectories", "explain": "maps of attribution"}
 	if n, ok := names[study]; ok {
 		return n
 	}
@@ -160,7 +166,7 @@ func (r *run) defaultTitle(study string) string {
 	if len(nets) > 4 {
 		nets = append(nets[:3:3], fmt.Sprintf("%d more", len(nets)-3))
 	}
-	verb := map[string]string{"trace": "What matters to ", "eval": "How well ", "train": "Training ", "transfer": "What they share: "}[study]
+	verb := map[string]string{"trace": "What matters to ", "eval": "How well ", "train": "Training ", "transfer": "What they share: ", "explain": "Explaining "}[study]
 	switch {
 	case len(nets) == 0:
 		return "Report of a run"

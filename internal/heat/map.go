@@ -133,7 +133,7 @@ func Overlay(img image.Image, m Map) *image.NRGBA {
 		for x := range m.W {
 			back := uint8(255)
 			if same {
-				back = color.GrayModel.Convert(img.At(b.Min.X+x, b.Min.Y+y)).(color.Gray).Y
+				back = m.backdrop(color.GrayModel.Convert(img.At(b.Min.X+x, b.Min.Y+y)).(color.Gray).Y)
 			}
 			c := over(m.color(m.Values[y*m.W+x]), back)
 			for j := range k * k {
@@ -143,6 +143,21 @@ func Overlay(img image.Image, m Map) *image.NRGBA {
 	}
 	return out
 }
+
+// backdrop is the grey below a map: pale below a signed one, whose colours would drown
+// in an image's own contrast.
+func (m Map) backdrop(grey uint8) uint8 {
+	if !m.Signed {
+		return grey
+	}
+	return uint8(math.Round(paleBase + paleSlope*float64(grey)))
+}
+
+// The report's pale filter has these too.
+const (
+	paleBase  = 178.5
+	paleSlope = .28
+)
 
 // over lays a colour over a grey.
 func over(c color.NRGBA, grey uint8) color.NRGBA {
