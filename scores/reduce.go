@@ -1,77 +1,36 @@
 package scores
 
-import (
-	"math"
-
-	"github.com/assay-xai/assay/internal/usage"
-)
-
-// reduction makes one value of the channels of a pixel.
-type reduction struct {
-	id     string
-	first  func(v float64) float64
-	add    func(sum, v float64) float64
-	finish func(sum float64, channels int) float64
-}
-
-func reductions() []reduction {
-	same := func(sum float64, _ int) float64 { return sum }
-	plus := func(sum, v float64) float64 { return sum + v }
-	identity := func(v float64) float64 { return v }
-	square := func(v float64) float64 { return v * v }
-	return []reduction{
-		{"sum", identity, plus, same},
-		{"abs-mean", math.Abs, plus, func(sum float64, n int) float64 { return sum / float64(n) }},
-		{"abs-max", math.Abs, math.Max, same},
-		{"abs-sum", math.Abs, plus, same},
-		{"square-sum", square, plus, same},
-	}
-}
+import "github.com/assay-xai/assay/dataset"
 
 // noReduction keeps the channels.
-const noReduction = "none"
+const noReduction = dataset.NoReduction
 
-// Reductions returns the names that Reduce takes: "none" first.
+// Reductions returns the names that Reduce takes, "none" first: those of
+// dataset.MapReductions.
 func Reductions() []string {
-	out := []string{noReduction}
-	for _, r := range reductions() {
-		out = append(out, r.id)
+	var out []string
+	for _, r := range dataset.MapReductions() {
+		out = append(out, r.ID)
 	}
 	return out
 }
 
-// Reduce makes one channel of a map, in double: of every pixel the sum over its
-// channels, the mean, largest or sum of their absolute values, or the sum of
-// their squares. A map of one channel goes through the same formula (abs-mean of
-// it is its absolute value). "none" returns all values as they are.
+// Reduce makes one value a pixel of a map, as dataset.MapReduction does, so that a
+// map that was reduced before it was kept scores the same; "none" returns all values.
 func Reduce(m Map, by string) ([]float64, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	if by == noReduction {
-		out := make([]float64, len(m.Values))
-		for i, v := range m.Values {
-			out[i] = float64(v)
-		}
-		return out, nil
+	reduction, err := dataset.MapReductionByID(by)
+	if err != nil {
+		return nil, err
 	}
-	for _, r := range reductions() {
-		if r.id != by {
-			continue
-		}
-		n := m.elements()
-		channels := len(m.Values) / n
-		out := make([]float64, n)
-		for i := range out {
-			sum := r.first(float64(m.Values[i]))
-			for c := 1; c < channels; c++ {
-				sum = r.add(sum, r.first(float64(m.Values[c*n+i])))
-			}
-			out[i] = r.finish(sum, channels)
-		}
-		return out, nil
+	values, _ := reduction.Reduce(m.Values, m.Shape)
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = float64(v)
 	}
-	return nil, usage.Errorf("reduction %q: want one of %v", by, Reductions())
+	return out, nil
 }
 
 func finiteMap(values []float32) bool {

@@ -28,13 +28,23 @@ type plainStage struct {
 	batch      int
 	open       int
 	calls      []int // rows of every call
+	bend       float64
+	history    []string
+	opened     *int // copies with other parameters
+	shut       *int // ... that were closed
 }
 
 func (s *plainStage) Shape() []int    { return s.shape }
 func (s *plainStage) Classes() int    { return len(s.logits(s.rows[0])) }
 func (s *plainStage) Batch() int      { return s.batch }
 func (s *plainStage) Layers() []Layer { return s.layers }
-func (s *plainStage) Close() error    { s.open--; return nil }
+
+func (s *plainStage) Close() error {
+	if len(s.history) > 0 {
+		*s.shut++
+	}
+	return nil
+}
 
 func (s *plainStage) score(x []float32, target int) trace.Score {
 	y := s.logits(x)
