@@ -28,8 +28,7 @@ func (s *Session) overlaid(d *ResolvedData) bool {
 }
 
 // overlay draws an image with its map, where that is wanted and they are pictures.
-func (x *explainer) overlay(images Images, e explained, values []float32, shape []int) error {
-	u := e.unit
+func (x *explainer) overlay(images Images, u Unit, e explained, values []float32, shape []int) error {
 	if len(shape) != 3 || !x.s.overlaid(u.Data) {
 		return nil
 	}
@@ -39,15 +38,15 @@ func (x *explainer) overlay(images Images, e explained, values []float32, shape 
 	}
 	var b bytes.Buffer
 	if err := png.Encode(&b, heat.Overlay(picture, heat.NewMap(values, shape))); err != nil {
-		return fmt.Errorf("drawing the map of %s: %w", e.rec.Image, err)
+		return fmt.Errorf("drawing the map of %s: %w", e.image, err)
 	}
-	name := filepath.FromSlash(e.rec.Image)
+	name := filepath.FromSlash(e.image)
 	if !filepath.IsLocal(name) {
 		name = fmt.Sprintf("%06d", u.Item)
 	}
 	path := filepath.Join(x.s.out, OverlaysFolder, x.store.path(&u), name+".png")
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return fmt.Errorf("drawing the map of %s: %w", e.rec.Image, err)
+		return fmt.Errorf("drawing the map of %s: %w", e.image, err)
 	}
 	return writeFile(path, b.Bytes())
 }

@@ -22,8 +22,13 @@ const (
 
 // runExplain goes through the images in groups and asks all methods for each group,
 // so that an image is decoded once.
-func runExplain(ctx context.Context, s *Session, units []Unit, emit func(...record.Record) error) error {
+func runExplain(ctx context.Context, s *Session, units []Unit, emit func(...record.Record) error) (err error) {
 	x := &explainer{s: s, store: s.kept.(*mapStore), emit: emit, rows: map[string]float64{}}
+	defer func() {
+		if e := x.wait(); err == nil {
+			err = e
+		}
+	}()
 	s.pixels = s.overlaid
 	return s.eachNet(ctx, units, func(net Net, units []Unit) error {
 		units = sortUnits(units)
@@ -50,15 +55,25 @@ type explainer struct {
 	store *mapStore
 	net   Net
 	emit  func(...record.Record) error
-	// rows is what an image took by a method, in forwards and backwards, once known.
+	// rows is what an image took by a method, in forwards or backwards, once known.
 	rows map[string]float64
+	// keeping is what becomes of the maps that are on their way to disk; nil: none are.
+	keeping chan error
 }
 
-// explained is a unit with the row of its image and what is known before its map.
+// explained is an image that a method is asked about: its units differ in the
+// reduction alone, and have a record each with what is known before the map.
 type explained struct {
-	unit Unit
-	row  int
-	rec  record.Record
+	row     int
+	image   string
+	target  int
+	units   []Unit
+	records []record.Record
+}
+
+// callKey is what units have in common that one call explains.
+func callKey(u *Unit) string {
+	return fmt.Sprint(u.Seed, " ", string(canonical(without(u.Params, reduceKey))))
 }
 
 // chunk explains the images of a chunk by all methods that want them.
@@ -68,7 +83,7 @@ func (x *explainer) chunk(ctx context.Context, c *chunk) error {
 		return fmt.Errorf("running net %s: %w", c.units[0].Net.Name, err)
 	}
 	var order []string
-	sets := map[string][]explained{}
+	calls := map[string][]explained{}
 	for i, u := range c.units {
 		row := c.row[i]
 		rec := x.s.begin(u, predictions[row], c.failed[row])
@@ -76,44 +91,44 @@ func (x *explainer) chunk(ctx context.Context, c *chunk) error {
 		if rec.Error == "" && (rec.Target < 0 || rec.Target >= x.net.Info().Classes) {
 			rec = record.Failure(rec, fmt.Sprintf("no class to explain: the image's label is %d, the net's classes are 0..%d", rec.Target, x.net.Info().Classes-1))
 		}
-		key := mapSetKey(&u)
-		if sets[key] == nil {
+		if rec.Error != "" {
+			if err := x.keep([]keptMaps{{units: []Unit{u}, records: []record.Record{rec}}}); err != nil {
+				return err
+			}
+			continue
+		}
+		key := callKey(&u)
+		list := calls[key]
+		if list == nil {
 			order = append(order, key)
 		}
-		sets[key] = append(sets[key], explained{u, row, rec})
+		if n := len(list); n == 0 || list[n-1].row != row {
+			list = append(list, explained{row: row, image: rec.Image, target: rec.Target})
+		}
+		last := &list[len(list)-1]
+		last.units, last.records = append(last.units, u), append(last.records, rec)
+		calls[key] = list
 	}
 	for _, key := range order {
-		if err := x.set(ctx, c.images, sets[key]); err != nil {
+		if err := x.explain(ctx, c.images, calls[key]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// set explains the images of a chunk by one method, a group at a time.
-func (x *explainer) set(ctx context.Context, images Images, list []explained) error {
-	var good []explained
-	for _, e := range list {
-		if e.rec.Error == "" {
-			good = append(good, e)
-		} else if err := x.keep([]explained{e}, nil, nil); err != nil {
-			return err
-		}
-	}
-	if len(good) == 0 {
-		return nil
-	}
-	u := good[0].unit
-	method, name, err := x.s.Catalogue.Method(u.Params.Text(methodKey))
+// explain asks about the images of a chunk by one method, a group at a time.
+func (x *explainer) explain(ctx context.Context, images Images, list []explained) error {
+	method, name, err := x.s.Catalogue.Method(list[0].units[0].Params.Text(methodKey))
 	if err != nil {
 		return err
 	}
-	for len(good) > 0 {
-		n := min(len(good), x.group(name, &method))
-		if err := x.ask(ctx, images, method, good[:n]); err != nil {
+	for len(list) > 0 {
+		n := min(len(list), x.group(name, &method))
+		if err := x.ask(ctx, images, method, name, list[:n]); err != nil {
 			return err
 		}
-		good = good[n:]
+		list = list[n:]
 	}
 	return nil
 }
@@ -130,49 +145,82 @@ func (x *explainer) group(name string, m *MethodSpec) int {
 
 // ask explains images by one call. Where it says that something is wrong with what
 // was asked, every image is asked for alone: what one cannot have another may.
-func (x *explainer) ask(ctx context.Context, images Images, method MethodSpec, list []explained) error {
+func (x *explainer) ask(ctx context.Context, images Images, method MethodSpec, name string, list []explained) error {
 	got, seconds, err := x.attribute(ctx, images, method, list)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, usage.Err) && len(list) > 1:
 		for i := range list {
-			if err := x.ask(ctx, images, method, list[i:i+1]); err != nil {
+			if err := x.ask(ctx, images, method, name, list[i:i+1]); err != nil {
 				return err
 			}
 		}
 		return nil
 	case errors.Is(err, usage.Err):
-		list[0].rec = record.Failure(list[0].rec, err.Error())
-		return x.keep(list, nil, nil)
+		for i := range list[0].records {
+			list[0].records[i] = record.Failure(list[0].records[i], err.Error())
+		}
+		return x.keep([]keptMaps{{units: list[0].units, records: list[0].records}})
 	case err != nil:
-		return fmt.Errorf("explaining %s by %s: %w", list[0].rec.Image, list[0].rec.Method, err)
+		return fmt.Errorf("explaining %s by %s: %w", list[0].image, name, err)
 	case len(got.Maps) != len(list):
-		return fmt.Errorf("explaining by %s: %d maps of %d images", list[0].rec.Method, len(got.Maps), len(list))
+		return fmt.Errorf("explaining by %s: %d maps of %d images", name, len(got.Maps), len(list))
 	}
-	x.rows[list[0].rec.Method] = float64(got.Forwards+got.Backwards) / float64(len(list))
-	reduction, err := dataset.MapReductionByID(list[0].unit.Params.Text(reduceKey))
+	x.rows[name] = float64(max(got.Forwards, got.Backwards)) / float64(len(list))
+	kept, err := x.reduce(images, list, got, seconds)
 	if err != nil {
 		return err
 	}
-	values, shape := make([][]float32, len(list)), got.Shape
-	for i := range list {
-		values[i], shape = reduction.Reduce(got.Maps[i], got.Shape)
-		list[i].finish(values[i], shape, got, i, seconds)
-		if err := x.overlay(images, list[i], values[i], shape); err != nil {
-			return err
+	return x.keep(kept)
+}
+
+// keptMaps are maps of one folder with their units and records; without values the
+// records are those of failures.
+type keptMaps struct {
+	units   []Unit
+	records []record.Record
+	values  [][]float32
+	shape   []int
+}
+
+// reduce makes the maps of every reduction that a call's images are wanted in.
+func (x *explainer) reduce(images Images, list []explained, got Attribution, seconds float64) ([]keptMaps, error) {
+	var out []keptMaps
+	places := map[string]int{}
+	for i, e := range list {
+		for j, u := range e.units {
+			reduction, err := dataset.MapReductionByID(u.Params.Text(reduceKey))
+			if err != nil {
+				return nil, err
+			}
+			at, ok := places[reduction.ID]
+			if !ok {
+				at = len(out)
+				places[reduction.ID] = at
+				out = append(out, keptMaps{})
+			}
+			k := &out[at]
+			values, shape := reduction.Reduce(got.Maps[i], got.Shape)
+			finish(&e.records[j], values, shape, got, i, seconds)
+			if err := x.overlay(images, u, e, values, shape); err != nil {
+				return nil, err
+			}
+			k.units, k.records = append(k.units, u), append(k.records, e.records[j])
+			k.values, k.shape = append(k.values, values), shape
 		}
 	}
-	return x.keep(list, values, shape)
+	return out, nil
 }
 
 func (x *explainer) attribute(ctx context.Context, images Images, method MethodSpec, list []explained) (Attribution, float64, error) {
-	spec := AttributionSpec{Method: method, Preset: list[0].unit.Net.Preset.ForSet(list[0].unit.Data.Set), Batch: x.s.Batch()}
+	first := list[0].units[0]
+	spec := AttributionSpec{Method: method, Preset: first.Net.Preset.ForSet(first.Data.Set), Batch: x.s.Batch()}
 	rows := make([]int, len(list))
 	for i, e := range list {
 		rows[i] = e.row
-		spec.Targets = append(spec.Targets, e.rec.Target)
-		spec.Keys = append(spec.Keys, rng.Key(e.unit.Seed, "attribution", e.rec.Image))
+		spec.Targets = append(spec.Targets, e.target)
+		spec.Keys = append(spec.Keys, rng.Key(first.Seed, "attribution", e.image))
 	}
 	some, err := x.rowsOf(ctx, images, rows)
 	if err != nil {
@@ -212,42 +260,68 @@ const (
 	nanMap   = "the map has values that are no numbers (NaN or infinite)"
 )
 
-// finish writes what is known of map i of a call into its record. Costs of a call
-// are shared out among its images.
-func (e *explained) finish(values []float32, shape []int, got Attribution, i int, seconds float64) {
+// finish writes what is known of map i of a call into a record. Costs of a call are
+// shared out among its images; each of several reductions of a map has them all.
+func finish(rec *record.Record, values []float32, shape []int, got Attribution, i int, seconds float64) {
 	m, equal := describe(values, shape)
 	if i < len(got.Deltas) && !math.IsNaN(got.Deltas[i]) && !math.IsInf(got.Deltas[i], 0) {
 		m.Delta = &got.Deltas[i]
 	}
 	n := int64(len(got.Maps))
 	share := func(all int64) int64 { return all*int64(i+1)/n - all*int64(i)/n }
-	e.rec.Map = &m
-	e.rec.Cost = record.Cost{Seconds: seconds / float64(n), Forwards: share(got.Forwards), Backwards: share(got.Backwards)}
-	e.rec.Warnings = append(e.rec.Warnings, got.Warnings...)
+	rec.Map = &m
+	rec.Cost = record.Cost{Seconds: seconds / float64(n), Forwards: share(got.Forwards), Backwards: share(got.Backwards)}
+	rec.Warnings = append(rec.Warnings, got.Warnings...)
 	if equal {
-		e.rec.Warnings = append(e.rec.Warnings, equalMap)
+		rec.Warnings = append(rec.Warnings, equalMap)
 	}
 	if m.NonFinite > 0 {
-		e.rec.Warnings = append(e.rec.Warnings, nanMap)
+		rec.Warnings = append(rec.Warnings, nanMap)
 	}
 }
 
-// keep makes maps last, then their records; nil are records of failures.
-func (x *explainer) keep(list []explained, values [][]float32, shape []int) error {
-	units, records := make([]Unit, len(list)), make([]record.Record, len(list))
-	for i, e := range list {
-		units[i], records[i] = e.unit, e.rec
+// keep makes maps last, then their records, while the device works on the next: the
+// maps of one call are on their way at most.
+func (x *explainer) keep(list []keptMaps) error {
+	if err := x.wait(); err != nil {
+		return err
 	}
-	part, kept := "", []Unit(nil)
-	if values != nil {
-		kept = units
+	done := make(chan error, 1)
+	x.keeping = done
+	go func() { done <- x.write(list) }()
+	return nil
+}
+
+// wait waits for what keep began.
+func (x *explainer) wait() error {
+	if x.keeping == nil {
+		return nil
+	}
+	err := <-x.keeping
+	x.keeping = nil
+	return err
+}
+
+func (x *explainer) write(list []keptMaps) error {
+	parts := make([]string, len(list))
+	var records []record.Record
+	for i, k := range list {
+		records = append(records, k.records...)
+		if k.values == nil {
+			continue
+		}
 		var err error
-		if part, err = x.store.save(units, values, shape); err != nil {
+		if parts[i], err = x.store.save(k.units, k.values, k.shape); err != nil {
 			return err
 		}
 	}
 	if err := x.emit(records...); err != nil {
 		return err
 	}
-	return x.store.recorded(units, kept, part, shape)
+	for i, k := range list {
+		if err := x.store.recorded(k, parts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -80,6 +80,7 @@ func openMapStore(ctx context.Context, r *Resolved, out string, units []Unit) (R
 		return nil, err
 	}
 	for _, s := range m.order {
+		sweepHidden(filepath.Join(out, OverlaysFolder, s.path))
 		for _, c := range s.chunks {
 			slices.SortFunc(c.units, func(a, b *Unit) int { return a.Item - b.Item })
 		}
@@ -266,17 +267,19 @@ func (m *mapStore) save(units []Unit, values [][]float32, shape []int) (part str
 	return path, syncFolder(s.parts)
 }
 
-// recorded counts units that have records now; those of kept have maps in part.
-func (m *mapStore) recorded(units []Unit, kept []Unit, part string, shape []int) error {
+// recorded counts units that have records now; where they have maps, those are in part.
+func (m *mapStore) recorded(k keptMaps, part string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.sets[mapSetKey(&units[0])]
-	for _, u := range kept {
-		s.byItem[u.Item].mapped[u.Item] = true
-		s.index.Shape = shape
-		s.place(u.Item, part)
+	s := m.sets[mapSetKey(&k.units[0])]
+	for _, u := range k.units { // all, before a chunk lets go of the part
+		if k.values != nil {
+			s.byItem[u.Item].mapped[u.Item] = true
+			s.index.Shape = k.shape
+			s.place(u.Item, part)
+		}
 	}
-	for _, u := range units {
+	for _, u := range k.units {
 		c := s.byItem[u.Item]
 		if c.left--; c.left > 0 {
 			continue
@@ -418,17 +421,19 @@ func (m *mapStore) Finish(ctx context.Context) error {
 	return nil
 }
 
-// sweepHidden removes temporary files that a killed run has left in a folder.
+// temporaryName is how writeFile and writeStream call a file until it is whole: a dot,
+// its name, and random digits.
+var temporaryName = regexp.MustCompile(`^\..+\.(npz|npy|safetensors|json|png)[0-9]+$`)
+
+// sweepHidden removes temporary files that a killed run has left in and below a
+// folder.
 func sweepHidden(dir string) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	for _, e := range entries {
-		if e.Type().IsRegular() && strings.HasPrefix(e.Name(), ".") {
-			os.Remove(filepath.Join(dir, e.Name()))
+	filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() && temporaryName.MatchString(e.Name()) {
+			os.Remove(path)
 		}
-	}
+		return nil
+	})
 }
 
 // mapPlaces are the folders above a unit's folder of maps: net and data, where
@@ -436,12 +441,30 @@ func sweepHidden(dir string) {
 func (r *Resolved) mapPlaces(u *Unit) []string {
 	var out []string
 	if len(r.Plan.Nets) > 1 {
-		out = append(out, slug(u.Net.Name))
+		var names []string
+		for _, n := range r.Plan.Nets {
+			names = append(names, n.name())
+		}
+		out = append(out, slugAmong(u.Net.Name, names))
 	}
 	if len(r.Plan.Data) > 1 {
-		out = append(out, slug(u.Data.Name))
+		var names []string
+		for _, d := range r.Plan.Data {
+			names = append(names, d.EntryName())
+		}
+		out = append(out, slugAmong(u.Data.Name, names))
 	}
 	return out
+}
+
+// slugAmong is a name's slug, with a hash where another name has the same one.
+func slugAmong(name string, names []string) string {
+	for _, other := range names {
+		if other != name && slug(other) == slug(name) {
+			return slug(name) + "-" + shortHash(name)
+		}
+	}
+	return slug(name)
 }
 
 // mapName is what tells apart the folders of maps of a net and data.
