@@ -2,21 +2,16 @@ package orchestrate
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/assay-xai/assay/dataset"
 	"github.com/assay-xai/assay/internal/record"
-	"github.com/assay-xai/assay/internal/usage"
 )
 
 const (
@@ -114,119 +109,6 @@ func (m *mapStore) add(u *Unit, names map[string]string) {
 	c.units = append(c.units, u)
 	c.left++
 	s.byItem[u.Item] = c
-}
-
-// knownMaps reads what the records say, by unit.
-func knownMaps(ctx context.Context, records string, units []Unit) (map[string]storedMap, error) {
-	ours := make(map[string]bool, len(units))
-	for _, u := range units {
-		ours[u.ID] = true
-	}
-	out := map[string]storedMap{}
-	err := record.Scan(records, func(rec record.Record) error {
-		if ours[rec.ID] {
-			s := storedMap{failed: rec.Error != "" || rec.Map == nil}
-			if !s.failed {
-				s.shape = rec.Map.Shape
-			}
-			out[rec.ID] = s
-		}
-		return ctx.Err()
-	})
-	return out, err
-}
-
-// recover finds the maps of units that have records.
-func (s *mapSet) recover(known map[string]storedMap) error {
-	for _, dir := range []string{s.folder, s.parts} {
-		sweepHidden(dir)
-	}
-	ids := map[string]*Unit{}
-	for _, c := range s.chunks {
-		for _, u := range c.units {
-			k, done := known[u.ID]
-			if !done {
-				continue
-			}
-			c.left--
-			if k.failed {
-				continue
-			}
-			c.mapped[u.Item] = true
-			s.index.Shape = k.shape
-			ids[u.Data.Set.Items()[u.Item].ID] = u
-		}
-		path := filepath.Join(s.folder, c.name+".npz")
-		if _, err := os.Stat(path); err != nil {
-			continue
-		}
-		if err := c.check(path); err != nil {
-			return err
-		}
-		c.complete = true
-	}
-	if err := s.findParts(ids); err != nil {
-		return err
-	}
-	for _, c := range s.chunks {
-		for _, u := range c.units {
-			if c.mapped[u.Item] && !c.complete && c.part[u.Item] == "" {
-				return usage.Errorf("out: %s has a record of the map of %s by %s, and no such map: put its files back, or choose another folder",
-					s.folder, u.Data.Set.Items()[u.Item].ID, s.index.Method)
-			}
-		}
-	}
-	return nil
-}
-
-// check looks for a complete chunk's maps in its file.
-func (c *mapChunk) check(path string) error {
-	maps, err := dataset.BrowseMaps(path)
-	if err != nil {
-		return err
-	}
-	defer maps.Close()
-	for _, u := range c.units {
-		if id := u.Data.Set.Items()[u.Item].ID; c.mapped[u.Item] && !maps.Has(id) {
-			return usage.Errorf("out: %s has no map of %s, which has a record: put the file back as it was, or choose another folder", path, id)
-		}
-	}
-	return nil
-}
-
-// findParts looks where the maps of recorded units are that are in no chunk. A map
-// is in two parts where a kill came between the first one and its record: the later
-// one is the record's.
-func (s *mapSet) findParts(ids map[string]*Unit) error {
-	paths, err := filepath.Glob(filepath.Join(escapeGlob(s.parts), "*.npz"))
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", s.parts, err)
-	}
-	slices.Sort(paths)
-	for _, path := range paths {
-		var number int
-		if _, err := fmt.Sscanf(filepath.Base(path), "%d.npz", &number); err == nil {
-			s.next = max(s.next, number+1)
-		}
-		part, err := dataset.BrowseMaps(path)
-		if err != nil {
-			return err
-		}
-		for _, id := range part.IDs() {
-			if u := ids[id]; u != nil && !s.byItem[u.Item].complete {
-				s.place(u.Item, path)
-			}
-		}
-		part.Close()
-	}
-	for _, path := range paths {
-		if s.used[path] == 0 {
-			if err := os.Remove(path); err != nil {
-				return fmt.Errorf("removing %s: %w", path, err)
-			}
-		}
-	}
-	return nil
 }
 
 // place says which part has an item's map.
@@ -419,123 +301,4 @@ func (m *mapStore) Finish(ctx context.Context) error {
 		return fmt.Errorf("removing parts of maps: %w", err)
 	}
 	return nil
-}
-
-// temporaryName is how writeFile and writeStream call a file until it is whole: a dot,
-// its name, and random digits.
-var temporaryName = regexp.MustCompile(`^\..+\.(npz|npy|safetensors|json|png)[0-9]+$`)
-
-// sweepHidden removes temporary files that a killed run has left in and below a
-// folder.
-func sweepHidden(dir string) {
-	filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.Type().IsRegular() && temporaryName.MatchString(e.Name()) {
-			os.Remove(path)
-		}
-		return nil
-	})
-}
-
-// mapPlaces are the folders above a unit's folder of maps: net and data, where
-// there are several.
-func (r *Resolved) mapPlaces(u *Unit) []string {
-	var out []string
-	if len(r.Plan.Nets) > 1 {
-		var names []string
-		for _, n := range r.Plan.Nets {
-			names = append(names, n.name())
-		}
-		out = append(out, slugAmong(u.Net.Name, names))
-	}
-	if len(r.Plan.Data) > 1 {
-		var names []string
-		for _, d := range r.Plan.Data {
-			names = append(names, d.EntryName())
-		}
-		out = append(out, slugAmong(u.Data.Name, names))
-	}
-	return out
-}
-
-// slugAmong is a name's slug, with a hash where another name has the same one.
-func slugAmong(name string, names []string) string {
-	for _, other := range names {
-		if other != name && slug(other) == slug(name) {
-			return slug(name) + "-" + shortHash(name)
-		}
-	}
-	return slug(name)
-}
-
-// mapName is what tells apart the folders of maps of a net and data.
-func mapName(p Params, seed uint64) string {
-	return fmt.Sprint(seed, " ", string(canonical(p)))
-}
-
-// mapFolders names the folder of every point and seed, by mapName: the method's slug,
-// with reduction, target and seed where the plan has several.
-func (r *Resolved) mapFolders() map[string]string {
-	seeds := r.Plan.Seeds
-	if len(seeds) == 0 {
-		seeds = []uint64{0}
-	}
-	several := map[string]bool{}
-	for _, k := range []string{reduceKey, "target"} {
-		for _, p := range r.Points {
-			several[k] = several[k] || plain(p[k]) != plain(r.Points[0][k])
-		}
-	}
-	out, users := map[string]string{}, map[string]int{}
-	for _, p := range r.Points {
-		for _, seed := range seeds {
-			name := slug(p.Text(methodKey))
-			for _, k := range []string{reduceKey, "target"} {
-				if several[k] {
-					name += "-" + slug(plain(p[k]))
-				}
-			}
-			if len(seeds) > 1 {
-				name += fmt.Sprintf("-seed-%d", seed)
-			}
-			out[mapName(p, seed)] = name
-			users[name]++
-		}
-	}
-	for key, name := range out {
-		if users[name] > 1 { // of two methods that only differ in what a slug leaves out
-			out[key] = name + "-" + shortHash(key)
-		}
-	}
-	return out
-}
-
-// maxSlug keeps names of folders short; a hash stands for the rest.
-const maxSlug = 96
-
-// slug makes a folder's name of a method's: smoothgrad(gradient,samples=15) is
-// smoothgrad-gradient-samples-15.
-func slug(text string) string {
-	out := strings.Map(func(c rune) rune {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_':
-			return c
-		case c == ')':
-			return -1
-		}
-		return '-'
-	}, text)
-	out = strings.TrimLeft(out, ".")
-	if len(out) > maxSlug || out == "" {
-		out = out[:min(len(out), maxSlug)] + "-" + shortHash(text)
-	}
-	return out
-}
-
-func shortHash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:4])
-}
-
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

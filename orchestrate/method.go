@@ -84,14 +84,3 @@ func (e Entry) checkBase(s Spec, all []Entry) error {
 	}
 	return usage.Errorf("method %s takes no other method, %s was given as its base%s", e.ID, first, hint)
 }
-
-// parameter is a named parameter of a method or of what it is made of, outermost
-// first.
-func (m *MethodSpec) parameter(name string) (any, bool) {
-	for ; m != nil; m = m.Base {
-		if v, ok := m.Params[name]; ok {
-			return v, true
-		}
-	}
-	return nil, false
-}

@@ -161,6 +161,6 @@ func (e *explained) cells() []string {
 	if e.deltas > 0 {
 		delta = strconv.FormatFloat(e.delta/float64(e.deltas), 'g', 3, 64)
 	}
-	return []string{e.net, e.method, e.reduce, e.target, strconv.Itoa(e.images), strconv.Itoa(e.failed), each(e.seconds, "%.3f"),
+	return []string{e.net, e.method, e.reduce, e.target, strconv.Itoa(e.images), strconv.Itoa(e.failed), each(e.seconds, "%.3g"),
 		each(float64(e.forwards), "%.4g"), each(float64(e.backwards), "%.4g"), strconv.Itoa(e.equal), strconv.Itoa(e.bad), delta}
 }
