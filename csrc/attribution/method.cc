@@ -33,7 +33,19 @@ const std::vector<MethodEntry>& method_registry() {
       gradient_method(),
       // Class activation maps.
       // Perturbation.
+      occlusion_method(),
+      feature_ablation_method(),
+      rise_method(),
+      kernel_shap_method(),
+      lime_method(),
+      shapley_sampling_method(),
       // Controls.
+      random_method(),
+      pixel_random_method(),
+      block_random_method(),
+      centred_gaussian_method(),
+      sobel_method(),
+      blurred_method(),
   };
   return entries;
 }
