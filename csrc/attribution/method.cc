@@ -31,7 +31,24 @@ const std::vector<MethodEntry>& method_registry() {
   static const std::vector<MethodEntry> entries = {
       // Gradients.
       gradient_method(),
+      input_x_gradient_method(),
+      integrated_gradients_method(),
+      smoothgrad_method(),
+      smoothgrad_sq_method(),
+      vargrad_method(),
+      gradient_shap_method(),
+      guided_backprop_method(),
+      deconvolution_method(),
       // Class activation maps.
+      grad_cam_method(),
+      grad_cam_plus_plus_method(),
+      hires_cam_method(),
+      layer_cam_method(),
+      xgrad_cam_method(),
+      eigen_cam_method(),
+      score_cam_method(),
+      ablation_cam_method(),
+      guided_grad_cam_method(),
       // Perturbation.
       occlusion_method(),
       feature_ablation_method(),

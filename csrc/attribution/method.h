@@ -44,8 +44,22 @@ struct Context {
   // have it: sum of a row's map minus the change of the output. Empty: none.
   std::vector<double> deltas;
   std::vector<std::string> warnings;
+  bool inner = false;  // within another method: deltas would be of other rows
 
   void warn(const std::string& text);  // once each
+};
+
+// While a method asks another about rows of its own.
+class InnerScope {
+ public:
+  explicit InnerScope(Context& context) : context_(context), before_(context.inner) { context.inner = true; }
+  ~InnerScope() { context_.inner = before_; }
+  InnerScope(const InnerScope&) = delete;
+  InnerScope& operator=(const InnerScope&) = delete;
+
+ private:
+  Context& context_;
+  bool before_;
 };
 
 // Features of images of this size: the context's feature map, or a grid of edge x

@@ -1,0 +1,68 @@
+// Ablation-CAM: a channel weighs what the logit loses without it. Only the part of
+// the net after the layer runs again.
+#include <cmath>
+#include <limits>
+
+#include "attribution/cam.h"
+#include "attribution/methods.h"
+
+namespace assay {
+namespace {
+
+at::Tensor attribute(const Method& method, Context& context, const Explained& rows) {
+  const std::string layer = layer_of(method, context);
+  const Differentiator& net = context.net.differentiator(layer);
+  std::vector<at::Tensor> maps;
+  in_blocks(rows.size(), context.run.batch(), [&](int64_t begin, int64_t count) {
+    const std::vector<at::Tensor> values = values_at(context, layer, rows.x.narrow(0, begin, count));
+    context.run.count(count, 0);
+    const int64_t channels = values[0].size(1);
+    // Rows of the tail that take no more memory than a batch of images.
+    const int64_t each = values[0][0].numel();
+    const int64_t size =
+        std::min(channels + 1, context.run.batch() * std::max<int64_t>(1, rows.x[0].numel() / each));
+    // Image by image, so that blocks are the same whatever the number of images.
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t target = rows.targets[static_cast<size_t>(begin + i)];
+      std::vector<at::Tensor> scores;
+      in_blocks(channels + 1, size, [&](int64_t first, int64_t some) {
+        std::vector<at::Tensor> block;
+        for (const at::Tensor& value : values) {
+          const at::Tensor one = value.size(0) == 1 && count > 1 ? value : value.narrow(0, i, 1);
+          std::vector<int64_t> sizes = one.sizes().vec();
+          sizes[0] = some;
+          block.push_back(one.expand(sizes));
+        }
+        block[0] = block[0].contiguous(at::MemoryFormat::Contiguous).clone();
+        // Row 0 of all is the whole; row c + 1 is without channel c.
+        for (int64_t r = 0; r < some; ++r) {
+          if (first + r > 0) block[0][r][first + r - 1].zero_();
+        }
+        scores.push_back(net.tail(block).select(1, target).to(at::kDouble));
+        context.run.count(some, 0);
+      });
+      const at::Tensor all = at::cat(scores);
+      const double whole = all[0].item<double>();
+      at::Tensor map;
+      if (whole > 0) {
+        const at::Tensor weights = ((whole - all.slice(0, 1)) / whole).to(values[0].scalar_type());
+        map = weighted_sum(weights.unsqueeze(0), values[0].narrow(0, i, 1).contiguous());
+      } else {
+        context.warn("ablation-cam is not defined where the logit is not positive: NaN there");
+        map = at::full({1, values[0].size(2), values[0].size(3)}, std::numeric_limits<double>::quiet_NaN(),
+                       values[0].options());
+      }
+      maps.push_back(map);
+    }
+  });
+  return finished(method, at::cat(maps), rows);
+}
+
+}  // namespace
+
+MethodEntry ablation_cam_method() {
+  return cam_entry("ablation-cam", "activations weighted by what the logit loses without their channel",
+                   "Desai and Ramaswamy 2020, equations 3 and 4", attribute);
+}
+
+}  // namespace assay
