@@ -1,32 +1,15 @@
 // What is lost under a window that slides over the image (Zeiler and Fergus 2014,
 // section 4.2); a table is an image one pixel high.
 #include "api/error.h"
+#include "attribution/masks.h"
 #include "attribution/methods.h"
 #include "attribution/samples.h"
 
 namespace assay {
 namespace {
 
-// The windows along one axis: ceil((size-window)/stride) + 1 of them, the last
-// one clipped at the border.
-struct Axis {
-  int64_t size, window, stride;
-
-  int64_t count() const { return (size - window + stride - 1) / stride + 1; }
-  int64_t begin(int64_t i) const { return i * stride; }
-  int64_t end(int64_t i) const { return std::min(size, begin(i) + window); }
-  // How many windows cover a place.
-  std::vector<double> cover() const {
-    std::vector<double> out(static_cast<size_t>(size), 0);
-    for (int64_t i = 0; i < count(); ++i) {
-      for (int64_t p = begin(i); p < end(i); ++p) ++out[static_cast<size_t>(p)];
-    }
-    return out;
-  }
-};
-
-Axis axis_of(const Parameters& parameters, int64_t size, int64_t by_default) {
-  Axis axis{size, parameters.integer("window"), parameters.integer("stride")};
+WindowAxis axis_of(const Parameters& parameters, int64_t size, int64_t by_default) {
+  WindowAxis axis{size, parameters.integer("window"), parameters.integer("stride")};
   if (axis.window == 0) axis.window = by_default;
   if (axis.stride == 0) axis.stride = axis.window;
   if (axis.window > size) {
@@ -38,52 +21,6 @@ Axis axis_of(const Parameters& parameters, int64_t size, int64_t by_default) {
                   ": pixels between windows would never be covered");
   }
   return axis;
-}
-
-struct Windows {
-  Axis y, x;
-
-  int64_t count() const { return y.count() * x.count(); }
-  // Window w in row-major order: [top, bottom) x [left, right).
-  std::array<int64_t, 4> window(int64_t w) const {
-    const int64_t i = w / x.count(), j = w % x.count();
-    return {y.begin(i), y.end(i), x.begin(j), x.end(j)};
-  }
-};
-
-// [count,H,W,C]: sample 0 is the row itself, sample 1 + w has the baseline in window w.
-at::Tensor occluded(const Block& block, const Windows& windows, const at::Tensor& pixels,
-                    const at::Tensor& baseline) {
-  at::Tensor out = block.of(pixels);
-  if (pixels.is_cpu()) {
-    for (int64_t k = 0; k < block.count(); ++k) {
-      const int64_t sample = block.sample[static_cast<size_t>(k)];
-      if (sample == 0) continue;
-      const auto [top, bottom, left, right] = windows.window(sample - 1);
-      const auto inside = [&, top = top, bottom = bottom, left = left, right = right](const at::Tensor& row) {
-        return row.narrow(0, top, bottom - top).narrow(1, left, right - left);
-      };
-      inside(out[k]).copy_(inside(baseline[block.row[static_cast<size_t>(k)]]));
-    }
-    return out;
-  }
-  // A few kernels a block instead of one a sample.
-  at::Tensor bounds = at::zeros({4, block.count(), 1}, at::kLong);
-  int64_t* values = bounds.mutable_data_ptr<int64_t>();
-  for (int64_t k = 0; k < block.count(); ++k) {
-    const int64_t sample = block.sample[static_cast<size_t>(k)];
-    if (sample == 0) continue;  // [0,0): no pixel
-    const std::array<int64_t, 4> window = windows.window(sample - 1);
-    for (int64_t b = 0; b < 4; ++b) values[b * block.count() + k] = window[static_cast<size_t>(b)];
-  }
-  bounds = bounds.to(pixels.device());
-  const auto within = [&](int64_t size, int64_t bound) {
-    const at::Tensor at = at::arange(size, bounds.options()).unsqueeze(0);
-    return at.ge(bounds[bound]).logical_and(at.lt(bounds[bound + 1]));
-  };
-  const at::Tensor rows = within(windows.y.size, 0), columns = within(windows.x.size, 2);
-  const at::Tensor hidden = rows.unsqueeze(2).logical_and(columns.unsqueeze(1)).unsqueeze(3);
-  return at::where(hidden, block.of(baseline), out);
 }
 
 // A row's map: at each pixel the mean over the windows that cover it of the
@@ -111,7 +48,7 @@ at::Tensor occlusion(const Method& method, Context& context, const Explained& ro
   const int64_t height = pixels.size(1), width = pixels.size(2);
   Windows windows{};
   if (rows.is_table()) {
-    windows = {Axis{1, 1, 1}, axis_of(parameters, width, 1)};
+    windows = {WindowAxis{1, 1, 1}, axis_of(parameters, width, 1)};
   } else {
     windows = {axis_of(parameters, height, (height + 6) / 7), axis_of(parameters, width, (width + 6) / 7)};
   }

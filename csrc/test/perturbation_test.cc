@@ -3,11 +3,14 @@
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
+#include <fstream>
+#include <numeric>
 #include <string>
 #include <vector>
 
+#include "attribution/masks.h"
 #include "removal/philox.h"
 #include "test/explaining.h"
 
@@ -213,6 +216,275 @@ TEST(Sobel, IsTheSquaredResponse) {
               explain(*table, {{{"id", "sobel"}}, captum_row()});
             }),
             "method sobel: a table has no edges");
+}
+
+// The order of a map: a removed share is a rectangle, up to a part of one side.
+TEST(BlockRandom, OrdersPixelsByNestedRectangles) {
+  const int64_t height = 12, width = 9, pixels = height * width;
+  const auto net = linear_net({1, height, width}, at::zeros({2, pixels}));
+  const int64_t rows = 400;
+  const at::Tensor maps = explain(*net, {{{"id", "block-random"}}, at::zeros({rows, 1, height, width})}).maps;
+  double corner = 0;
+  for (int64_t n = 0; n < rows; ++n) {
+    const at::Tensor map = maps[n][0].contiguous();
+    const double* values = map.const_data_ptr<double>();
+    for (int64_t p = 0; p < pixels; ++p) {
+      // All that is at least as large as this pixel is the rectangle around it.
+      int64_t top = height, bottom = -1, left = width, right = -1, count = 0;
+      for (int64_t q = 0; q < pixels; ++q) {
+        if (values[q] < values[p]) continue;
+        top = std::min(top, q / width);
+        bottom = std::max(bottom, q / width);
+        left = std::min(left, q % width);
+        right = std::max(right, q % width);
+        ++count;
+      }
+      ASSERT_EQ(count, (bottom - top + 1) * (right - left + 1));
+    }
+    // At half of each edge the first row begins anywhere in the first half.
+    corner += map.ge(0.5).any(1).nonzero()[0][0].item<double>() / static_cast<double>(rows);
+  }
+  // Uniform on 0..6 (but for rounding at the ends) has mean 3, standard deviation 1.8.
+  EXPECT_NEAR(corner, 3, 5 * 1.8 / std::sqrt(static_cast<double>(rows)));
+}
+
+TEST(CentredGaussian, IsTheDensityAlongTheAxes) {
+  const auto net = linear_net({1, 4, 5}, at::zeros({2, 20}));
+  const at::Tensor map =
+      explain(*net, {{{"id", "centred-gaussian"}, {"sigma", 0.5}}, at::zeros({1, 1, 4, 5})}).maps[0][0];
+  // Centres of pixels at 1/8 and 1/2 of the edges: .75 and 0 standard deviations off.
+  EXPECT_NEAR(map[0][2].item<double>(), std::exp(-0.5 * 0.75 * 0.75), 1e-15);
+  EXPECT_NEAR(map[3][2].item<double>(), std::exp(-0.5 * 0.75 * 0.75), 1e-15);
+  EXPECT_NEAR(map[1][0].item<double>(), std::exp(-0.5 * (0.25 * 0.25 + 0.8 * 0.8)), 1e-15);
+}
+
+// ---- against other implementations
+
+TEST(Golden, MapsAreAsElsewhere) {
+  std::ifstream file(ASSAY_SOURCE_DIR "/testdata/golden_perturbation.json");
+  const json golden = json::parse(file);
+  const auto net = image_net({3, 13, 11});
+  Asked asked{.method = {}, .x = fill_values("x", {2, 3, 13, 11}, 1, 0)};
+  asked.targets = golden["targets"].get<std::vector<int64_t>>();
+  asked.keys = golden["keys"].get<std::vector<uint64_t>>();
+  for (const json& entry : golden["maps"]) {
+    asked.method = entry["method"];
+    const at::Tensor got = explain(*net, asked).maps;
+    for (int64_t n = 0; n < 2; ++n) {
+      const at::Tensor want =
+          at::tensor(entry["maps"][static_cast<size_t>(n)].get<std::vector<double>>(), at::kDouble);
+      EXPECT_LT(gap(got[n].flatten(), want), 1e-6) << asked.method << " image " << n;
+    }
+  }
+}
+
+// ---- RISE
+
+TEST(Masks, BothWaysAgreeToTheBit) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    const at::Tensor pixels = fill_values("p", {2, 13, 10, 3}, 1, 0).to(dtype);
+    const at::Tensor other = fill_values("q", {2, 13, 10, 3}, 1, 0).to(dtype);
+    const Block block{{1, 0, 0, 1}, {0, 7, 8, 3}};
+    for (int64_t cells : {1, 3, 10}) {
+      const Masks masks{MaskAxis(13, cells), MaskAxis(10, cells), 0.5};
+      for (const at::Tensor& baseline : {other, at::Tensor()}) {
+        EXPECT_TRUE(at::equal(masked_by_rows(masks, block, {5, 6}, pixels, baseline),
+                              masked_by_tensors(masks, block, {5, 6}, pixels, baseline)));
+      }
+    }
+    const Windows windows{{13, 5, 2}, {10, 4, 3}};
+    ASSERT_EQ(windows.count(), 5 * 3);
+    const Block some{{1, 0, 0, 1}, {0, 15, 8, 3}};
+    EXPECT_TRUE(at::equal(occluded_by_rows(some, windows, pixels, other),
+                          occluded_by_tensors(some, windows, pixels, other)));
+  }
+}
+
+// On a linear net the expectation is known: sum_q a_q x_q E[M_q M_p] / p, where the
+// masks' second moments are p^2 + p(1-p) sum over cells of the products of the two
+// pixels' weights, averaged over the offsets.
+TEST(Rise, ConvergesToItsExpectation) {
+  const int64_t size = 6, cells = 3, cell = 2, keys = 40;
+  const double p = 0.3;
+  const at::Tensor weights = fill_values("a", {2, size * size}, 1, 0.2);
+  const auto net = linear_net({1, size, size}, weights);
+  const at::Tensor x = fill_values("x", {1, 1, size, size}, 1, 0).to(at::kDouble);
+  // [places,cells]: weights of cells at each place of the enlarged grid, by hand: 8
+  // places over 3 cells, centres at (q + 1/2) 3/8 - 1/2, mirrored about 0 and 2.
+  const at::Tensor u = at::tensor({11., 5.,  0., 15., 1., 0., 9., 7., 0.,  3., 13., 0.,
+                                   0.,  13., 3., 0.,  7., 9., 0., 1., 15., 0., 5.,  11.},
+                                  at::kDouble)
+                           .view({8, 3}) /
+                       16;
+  at::Tensor moment = at::zeros({size, size}, at::kDouble);  // of the cells' weights along an axis
+  for (int64_t offset = 0; offset < cell; ++offset) {
+    const at::Tensor at = u.narrow(0, offset, size);
+    moment += at.matmul(at.t()) / cell;
+  }
+  const at::Tensor second = p * p + p * (1 - p) * at::kron(moment, moment);
+  const at::Tensor want = second.matmul(weights[1].to(at::kDouble) * x.flatten()) / p;
+
+  const Answer got = explain(
+      *net, {.method = {{"id", "rise"}, {"output", "logit"}, {"samples", 250}, {"cells", cells}, {"p", p}},
+             .x = x.expand({keys, 1, size, size}),
+             .targets = std::vector<int64_t>(static_cast<size_t>(keys), 1),
+             .batch = 500});
+  EXPECT_EQ(got.forwards, keys * 250);
+  const at::Tensor maps = got.maps.flatten(1);
+  const at::Tensor error = maps.std(0) / std::sqrt(static_cast<double>(keys));
+  // 36 pixels, 39 degrees of freedom: beyond 5 standard errors once in thousands of seeds.
+  EXPECT_LT(((maps.mean(0) - want) / error).abs().max().item<double>(), 5);
+  EXPECT_LT((error / want.abs().max()).max().item<double>(), 0.05);  // which says something
+}
+
+TEST(Rise, OfATableTakesSetsOfColumns) {
+  const at::Tensor weights = fill_values("a", {2, 4}, 1, 0);
+  const auto net = linear_net({4}, weights);
+  const at::Tensor x = one_row({1., -2., 3., 4.});
+  const uint64_t key = 17;
+  const at::Tensor got =
+      explain(*net, {.method = {{"id", "rise"}, {"output", "logit"}, {"samples", 30}, {"p", 0.6}},
+                     .x = x,
+                     .targets = {1},
+                     .keys = {key}})
+          .maps[0];
+  at::Tensor want = at::zeros({4}, at::kDouble);
+  for (uint64_t i = 0; i < 30; ++i) {
+    at::Tensor mask = at::zeros({4}, at::kDouble);
+    for (int64_t f = 0; f < 4; ++f)
+      mask[f] = philox_uniform(key, i, static_cast<uint64_t>(f)) < 0.6 ? 1. : 0.;
+    want += mask * (x[0] * mask).dot(weights[1].to(at::kDouble)) / (30 * 0.6);
+  }
+  EXPECT_LT(gap(got, want), 1e-12);
+}
+
+// ---- Shapley values
+
+// Columns through two layers of ReLUs: every order of interaction.
+std::unique_ptr<Net> mixing_net(int64_t columns) {
+  GraphBuilder b({columns});
+  int x = b.relu("relu1", b.linear("one", 0, 8));
+  x = b.relu("relu2", b.linear("two", x, 8));
+  Graph graph = b.finish(b.linear("three", x, 3), "");
+  State state;
+  for (const ParameterInfo& p : graph.parameters) state.emplace_back(p.name, fill_parameter(p.name, p.shape));
+  return net_of(std::move(graph), state);
+}
+
+// The definition (Shapley 1953): the mean over all orders of what a column adds.
+at::Tensor shapley(const Net& net, const at::Tensor& row, const at::Tensor& baseline, int64_t target) {
+  const int64_t columns = row.size(0);
+  std::vector<double> outputs;
+  for (int64_t set = 0; set < (int64_t{1} << columns); ++set) {
+    at::Tensor x = baseline.clone();
+    for (int64_t f = 0; f < columns; ++f) {
+      if (set >> f & 1) x[f] = row[f];
+    }
+    outputs.push_back(output(net, x, target));
+  }
+  std::vector<int64_t> order(static_cast<size_t>(columns));
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<double> values(order.size(), 0);
+  double orders = 0;
+  do {
+    size_t set = 0;
+    for (int64_t f : order) {
+      const size_t with = set | size_t{1} << f;
+      values[static_cast<size_t>(f)] += outputs[with] - outputs[set];
+      set = with;
+    }
+    ++orders;
+  } while (std::next_permutation(order.begin(), order.end()));
+  return at::tensor(values, at::kDouble) / orders;
+}
+
+TEST(KernelShap, OfAllCoalitionsIsExact) {
+  const auto captum = captum_net();
+  EXPECT_LT(gap(explain(*captum, {{{"id", "kernel-shap"}}, captum_row()}).maps,
+                one_row({230. / 3, 590. / 3, 350. / 3})),
+            1e-10);
+  for (int64_t columns : {1, 2, 6}) {
+    const auto net = mixing_net(columns);
+    const at::Tensor x = fill_values("x", {1, columns}, 1, 0).to(at::kDouble);
+    const Answer got = explain(*net, {{{"id", "kernel-shap"}, {"baseline", "mean"}}, x, {2}});
+    EXPECT_LT(gap(got.maps[0], shapley(*net, x[0], x.mean().expand({columns}), 2)), 1e-9) << columns;
+    EXPECT_EQ(got.forwards, int64_t{1} << columns);
+  }
+}
+
+// Where the output is linear, any coalitions that determine the values give them.
+TEST(KernelShap, OfALinearNetIsExactFromFewSamples) {
+  const at::Tensor weights = fill_values("a", {2, 30}, 1, 0);
+  const auto net = linear_net({30}, weights);
+  const at::Tensor x = fill_values("x", {3, 30}, 1, 0).to(at::kDouble);
+  const Answer got = explain(*net, {{{"id", "kernel-shap"}, {"samples", 90}}, x, {1, 1, 1}, {}, 32});
+  EXPECT_LT(gap(got.maps, x * weights[1].to(at::kDouble)), 1e-10);
+  EXPECT_TRUE(got.warnings.empty());
+  // With too few the values still add up, and that is said.
+  const Answer few = explain(*net, {{{"id", "kernel-shap"}, {"samples", 10}}, x, {1, 1, 1}, {}, 32});
+  EXPECT_LT(gap(few.maps.sum(1), x.matmul(weights[1].to(at::kDouble))), 1e-10);
+  EXPECT_EQ(few.warnings.size(), 1);
+}
+
+TEST(KernelShap, OfSamplesConverges) {
+  const auto net = mixing_net(6);
+  const at::Tensor x = fill_values("x", {1, 6}, 1, 0).to(at::kDouble);
+  const at::Tensor want = shapley(*net, x[0], at::zeros({6}, at::kDouble), 1);
+  const int64_t keys = 40;
+  // 63 samples: one less than would take all coalitions.
+  const at::Tensor maps = explain(*net, {{{"id", "kernel-shap"}, {"samples", 63}},
+                                         x.expand({keys, 6}),
+                                         std::vector<int64_t>(static_cast<size_t>(keys), 1),
+                                         {},
+                                         64})
+                              .maps;
+  const at::Tensor error = maps.std(0) / std::sqrt(static_cast<double>(keys));
+  EXPECT_LT(((maps.mean(0) - want) / error).abs().max().item<double>(), 5);
+  EXPECT_LT((error / want.abs().max()).max().item<double>(), 0.05);
+}
+
+TEST(ShapleySampling, ConvergesAndAddsUp) {
+  const auto net = captum_net();
+  const int64_t keys = 40;
+  const Answer got = explain(*net, {{{"id", "shapley-sampling"}}, captum_row().expand({keys, 3})});
+  EXPECT_EQ(got.forwards, keys * (2 + 25 * 2));
+  EXPECT_LT(gap(got.maps.sum(1), at::full({keys}, 390., at::kDouble)), 1e-12);
+  const at::Tensor want = at::tensor({230. / 3, 590. / 3, 350. / 3}, at::kDouble);
+  const at::Tensor error = got.maps.std(0) / std::sqrt(static_cast<double>(keys));
+  EXPECT_LT(((got.maps.mean(0) - want) / error).abs().max().item<double>(), 5);
+  EXPECT_LT(error.max().item<double>(), 1);
+}
+
+// An order and its reverse see each pair of columns both ways: exact where no more
+// than two interact, as in a quadratic form.
+TEST(ShapleySampling, OfAPairOfOrdersIsExactForPairs) {
+  GraphBuilder b({7});
+  const int form = b.mul("form", b.linear("left", 0, 2, false), b.linear("right", 0, 2, false));
+  Graph graph = b.finish(form, "");
+  const at::Tensor left = fill_values("l", {2, 7}, 1, 0), right = fill_values("r", {2, 7}, 1, 0);
+  const auto net = net_of(std::move(graph), {{"left.weight", left}, {"right.weight", right}});
+  const at::Tensor x = fill_values("x", {1, 7}, 1, 0).to(at::kDouble);
+  const json method{{"id", "shapley-sampling"}, {"samples", 2}, {"antithetic", true}};
+  const at::Tensor want = shapley(*net, x[0], at::zeros({7}, at::kDouble), 0);
+  EXPECT_LT(gap(explain(*net, {method, x}).maps[0], want), 1e-10);
+  json plain = method;
+  plain["antithetic"] = false;
+  EXPECT_GT(gap(explain(*net, {plain, x}).maps[0], want), 1e-3);
+}
+
+// ---- LIME
+
+TEST(Lime, OfALinearNetIsTheWeights) {
+  const at::Tensor weights = fill_values("a", {2, 6}, 1, 0);
+  const auto net = linear_net({6}, weights);
+  const at::Tensor x = fill_values("x", {2, 6}, 1, 0).to(at::kDouble);
+  const Answer got = explain(*net, {{{"id", "lime"}, {"alpha", 0.0}}, x, {1, 0}});
+  EXPECT_LT(gap(got.maps[0], x[0] * weights[1].to(at::kDouble)), 1e-9);
+  EXPECT_LT(gap(got.maps[1], x[1] * weights[0].to(at::kDouble)), 1e-9);
+  EXPECT_EQ(got.forwards, 100);
+  EXPECT_TRUE(got.warnings.empty());
+  // Nothing is worth an absolute coefficient that costs more than all there is.
+  EXPECT_EQ(explain(*net, {{{"id", "lime"}, {"alpha", 10.0}}, x}).maps.abs().max().item<double>(), 0);
 }
 
 }  // namespace
