@@ -1,6 +1,11 @@
 #include "attribution/segments.h"
 
+#include <ATen/Parallel.h>
+
+#include <utility>
+
 #include "api/error.h"
+#include "attribution/slic.h"
 #include "removal/imputer.h"
 
 namespace assay {
@@ -24,9 +29,32 @@ at::Tensor baseline_of(const Context& context, const Explained& rows, const Segm
   return parts.size() == 1 ? parts[0] : at::cat(parts);
 }
 
+Segments superpixels(const Context& context, const Explained& rows, const Parameters& parameters) {
+  const at::Tensor colours = slic_colours(rows.x, context.mean, context.std);
+  std::vector<Superpixels> made(static_cast<size_t>(rows.size()));
+  at::parallel_for(0, rows.size(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      made[static_cast<size_t>(r)] =
+          slic(colours[r], parameters.integer("superpixels"), parameters.number("compactness"));
+    }
+  });
+  Segments out;
+  for (Superpixels& one : made) {
+    out.maps.push_back(std::move(one.map));
+    out.counts.push_back(one.count);
+  }
+  return out;
+}
+
 }  // namespace
 
-Segments segments_of(const Context& context, const Explained& rows, const Parameters& parameters) {
+Segments segments_of(Context& context, const Explained& rows, const Parameters& parameters) {
+  if (parameters.text("segments") == "slic") {
+    if (rows.is_table())
+      throw unsupported("segments slic: a table has no superpixels, its features are columns");
+    if (context.feature_map == nullptr) return superpixels(context, rows, parameters);
+    context.warn("segments slic: not used, features were given");
+  }
   const Features features = features_of(context, rows, parameters.integer("edge"));
   const at::Tensor map = features.map.to(at::kCPU, at::kInt).contiguous();
   const int32_t* values = map.const_data_ptr<int32_t>();
@@ -35,15 +63,31 @@ Segments segments_of(const Context& context, const Explained& rows, const Parame
 }
 
 nlohmann::json segment_parameters(const nlohmann::json& more) {
-  nlohmann::json all = {{{"name", "edge"},
-                         {"type", "int"},
-                         {"default", 7},
-                         {"minimum", 1},
-                         {"summary",
-                          "features: patches along an edge of the image, where no feature map is "
-                          "given; a table's are its columns"}},
-                        baseline_parameter(/*by_segment=*/true),
-                        output_parameter()};
+  nlohmann::json all = {
+      {{"name", "edge"},
+       {"type", "int"},
+       {"default", 7},
+       {"minimum", 1},
+       {"summary",
+        "features: patches along an edge of the image, where no feature map is "
+        "given; a table's are its columns"}},
+      {{"name", "segments"},
+       {"type", "string"},
+       {"default", "grid"},
+       {"choices", {"grid", "slic"}},
+       {"summary", "features of images: patches, or superpixels by SLIC (Achanta et al. 2012)"}},
+      {{"name", "superpixels"},
+       {"type", "int"},
+       {"default", 50},
+       {"minimum", 1},
+       {"summary", "slic: about how many an image"}},
+      {{"name", "compactness"},
+       {"type", "float"},
+       {"default", 10.0},
+       {"minimum", 1e-3},
+       {"summary", "slic: weight of distance against colour (CIELAB); the authors: 1 to 40"}},
+      baseline_parameter(/*by_segment=*/true),
+      output_parameter()};
   for (const nlohmann::json& one : more) all.push_back(one);
   return all;
 }

@@ -26,10 +26,10 @@ struct Segments {
 };
 
 // The context's feature map, or what parameters ask for; see segment_parameters.
-Segments segments_of(const Context& context, const Explained& rows, const Parameters& parameters);
+Segments segments_of(Context& context, const Explained& rows, const Parameters& parameters);
 
-// The declarations of edge and of the other parameters that segments_of reads,
-// of output and baseline, followed by more.
+// The declarations of edge, segments, superpixels and compactness, which
+// segments_of reads, of baseline and output, followed by more.
 nlohmann::json segment_parameters(const nlohmann::json& more = nlohmann::json::array());
 
 // Coalitions of the features of rows.

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "attribution/masks.h"
+#include "attribution/slic.h"
 #include "removal/philox.h"
 #include "test/explaining.h"
 
@@ -90,6 +92,9 @@ INSTANTIATE_TEST_SUITE_P(
         json{{"id", "kernel-shap"}, {"samples", 20}, {"edge", 3}},
         json{{"id", "lime"}, {"samples", 20}, {"edge", 3}, {"baseline", "patch-mean"}},
         json{{"id", "shapley-sampling"}, {"samples", 3}, {"edge", 2}, {"antithetic", true}},
+        json{
+            {"id", "feature-ablation"}, {"segments", "slic"}, {"superpixels", 6}, {"baseline", "patch-mean"}},
+
         json{{"id", "random"}}, json{{"id", "pixel-random"}}, json{{"id", "block-random"}},
         json{{"id", "centred-gaussian"}},
         json{{"id", "blurred"}, {"base", {{"id", "occlusion"}}}, {"kind", "max"}},
@@ -406,8 +411,11 @@ TEST(KernelShap, OfAllCoalitionsIsExact) {
   for (int64_t columns : {1, 2, 6}) {
     const auto net = mixing_net(columns);
     const at::Tensor x = fill_values("x", {1, columns}, 1, 0).to(at::kDouble);
-    const Answer got = explain(*net, {{{"id", "kernel-shap"}, {"baseline", "mean"}}, x, {2}});
-    EXPECT_LT(gap(got.maps[0], shapley(*net, x[0], x.mean().expand({columns}), 2)), 1e-9) << columns;
+    // The mean of one column is the column.
+    const std::string baseline = columns == 1 ? "zero" : "mean";
+    const at::Tensor from = columns == 1 ? at::zeros({1}, at::kDouble) : x.mean().expand({columns});
+    const Answer got = explain(*net, {{{"id", "kernel-shap"}, {"baseline", baseline}}, x, {2}});
+    EXPECT_LT(gap(got.maps[0], shapley(*net, x[0], from, 2)), 1e-9) << columns;
     EXPECT_EQ(got.forwards, int64_t{1} << columns);
   }
 }
@@ -470,6 +478,88 @@ TEST(ShapleySampling, OfAPairOfOrdersIsExactForPairs) {
   json plain = method;
   plain["antithetic"] = false;
   EXPECT_GT(gap(explain(*net, {plain, x}).maps[0], want), 1e-3);
+}
+
+// ---- superpixels
+
+// Tiles of distinct colours that are a grid's cells: one superpixel each, whatever
+// the compactness; a speck of other colour in the middle of one is too small to stay.
+TEST(Slic, FindsTiles) {
+  for (double compactness : {1., 10.}) {
+    at::Tensor colours = at::zeros({24, 32, 3}, at::kDouble);
+    std::vector<int32_t> want;
+    for (int64_t y = 0; y < 24; ++y) {
+      for (int64_t x = 0; x < 32; ++x) {
+        const int64_t tile = y / 8 * 4 + x / 8;
+        colours[y][x][0] = static_cast<double>(tile * 37 % 12) * 30;
+        want.push_back(static_cast<int32_t>(tile));
+      }
+    }
+    colours[11][12][0] = 6 * 30;  // of the tile to the right
+    const Superpixels got = slic(colours, 12, compactness);
+    EXPECT_EQ(got.count, 12);
+    EXPECT_EQ(got.map, want);
+  }
+}
+
+// On noise: as many as asked for, more or less, each connected, none tiny.
+TEST(Slic, SuperpixelsAreConnected) {
+  const int64_t height = 40, width = 30;
+  const at::Tensor image = fill_values("noise", {1, 3, height, width}, 1, 0);
+  const Superpixels got = slic(slic_colours(image, {0.5, 0.5, 0.5}, {0.5, 0.5, 0.5})[0], 12, 10);
+  EXPECT_GE(got.count, 6);
+  EXPECT_LE(got.count, 24);
+  std::vector<int64_t> group(got.map.size());  // union-find of pixels with equal neighbours
+  std::iota(group.begin(), group.end(), 0);
+  const std::function<int64_t(int64_t)> root = [&](int64_t p) {
+    return group[static_cast<size_t>(p)] == p
+               ? p
+               : group[static_cast<size_t>(p)] = root(group[static_cast<size_t>(p)]);
+  };
+  for (int64_t p = 0; p < height * width; ++p) {
+    for (int64_t q : {p % width + 1 < width ? p + 1 : p, p + width < height * width ? p + width : p}) {
+      if (got.map[static_cast<size_t>(p)] == got.map[static_cast<size_t>(q)])
+        group[static_cast<size_t>(root(q))] = root(p);
+    }
+  }
+  std::vector<int64_t> parts(static_cast<size_t>(got.count), 0), pixels = parts;
+  for (int64_t p = 0; p < height * width; ++p) {
+    const size_t label = static_cast<size_t>(got.map[static_cast<size_t>(p)]);
+    if (root(p) == p) ++parts[label];
+    ++pixels[label];
+  }
+  for (size_t label = 0; label < parts.size(); ++label) {
+    EXPECT_EQ(parts[label], 1) << label;
+    EXPECT_GE(pixels[label], 25) << label;  // a quarter of 1200 / 12
+  }
+}
+
+// Lab of sRGB primaries, white and grey, from Lindbloom's tables (D65).
+TEST(Slic, ColoursAreLab) {
+  const at::Tensor rgb =
+      at::tensor({1., 0., 0., 1., 0.5, 0., 1., 0., 1., 0.5, 0., 0., 1., 1., 0.5}, at::kDouble)
+          .view({1, 3, 1, 5});  // red, green, blue, white, grey
+  const at::Tensor lab = slic_colours(rgb, {0, 0, 0}, {1, 1, 1}).flatten(0, 2);
+  const at::Tensor want = at::tensor({53.24, 80.09, 67.20, 87.73, -86.18, 83.18, 32.30, 79.19, -107.86, 100.,
+                                      0., 0., 53.39, 0., 0.},
+                                     at::kDouble)
+                              .view({5, 3});
+  EXPECT_LT((lab - want).abs().max().item<double>(), 0.05);
+}
+
+TEST(Slic, FeaturesThatWereGivenComeFirst) {
+  const auto net = image_net({3, 8, 8});
+  const Asked asked{.method = {{"id", "feature-ablation"}, {"segments", "slic"}},
+                    .x = fill_values("x", {1, 3, 8, 8}, 1, 0),
+                    .feature_map = std::vector<int32_t>(64, 0),
+                    .features = 1};
+  EXPECT_EQ(explain(*net, asked).warnings,
+            std::vector<std::string>({"segments slic: not used, features were given"}));
+  const auto table = captum_net();
+  EXPECT_EQ(complaint([&] {
+              explain(*table, {asked.method, captum_row()});
+            }),
+            "segments slic: a table has no superpixels, its features are columns");
 }
 
 // ---- LIME
