@@ -164,6 +164,7 @@ def hello(command):
 
 ACTIONS = {"hello": hello, "forward": forward, "train": train, "trace-plain": trace_plain}
 
-for line in sys.stdin:
-    request = json.loads(line)
-    print(json.dumps(ACTIONS[request["do"]](request)), flush=True)
+if __name__ == "__main__":
+    for line in sys.stdin:
+        request = json.loads(line)
+        print(json.dumps(ACTIONS[request["do"]](request)), flush=True)

@@ -18,6 +18,6 @@ var runProbe = device.RunProbe
 
 // runBench measures this machine.
 var runBench = func(ctx context.Context, o benchOptions, log io.Writer) (markdown string, err error) {
-	result, err := bench.Run(ctx, bench.Options{Python: o.python, Script: o.script, Self: o.self, Threads: o.threads, Rounds: o.rounds, Seconds: o.seconds, Device: o.device, Data: o.data, Parts: o.parts, Log: log})
+	result, err := bench.Run(ctx, bench.Options{Python: o.python, Script: o.script, Self: o.self, Threads: o.threads, Rounds: o.rounds, Seconds: o.seconds, Device: o.device, Data: o.data, Parts: o.parts, Match: o.match, Log: log})
 	return result.Markdown(), err
 }

@@ -36,6 +36,9 @@ type Options struct {
 	Data string
 	// Parts are what is measured; none: everything.
 	Parts []string
+	// Match are texts of methods, scores and nets; parts explain and score measure
+	// those that have all; none: everything.
+	Match []string
 	// Log is told what is being measured.
 	Log io.Writer
 }

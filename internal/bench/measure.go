@@ -29,11 +29,13 @@ var nan = math.NaN()
 
 // bench is a run in progress.
 type bench struct {
-	o      Options
-	d      *torchx.Device
-	them   *opponent
-	folder string // temporary
-	result Result
+	o    Options
+	d    *torchx.Device
+	them *opponent
+	// libraries is the opponent of methods and scores, once it is wanted.
+	libraries *opponent
+	folder    string // temporary
+	result    Result
 }
 
 // Run measures everything. It takes some minutes and wants the machine for itself.
@@ -51,6 +53,7 @@ func Run(ctx context.Context, o Options) (_ Result, err error) {
 		return Result{}, err
 	}
 	defer b.them.close()
+	defer func() { b.libraries.close() }()
 	if err := b.describe(ctx); err != nil {
 		return Result{}, err
 	}
@@ -60,7 +63,8 @@ func Run(ctx context.Context, o Options) (_ Result, err error) {
 	parts := []struct {
 		name string
 		run  func(context.Context) error
-	}{{"forward", b.forward}, {"train", b.train}, {"decode", b.decode}, {"trace", b.trace}, {"search", b.search}, {"memory", b.memory}}
+	}{{"forward", b.forward}, {"train", b.train}, {"decode", b.decode}, {"trace", b.trace}, {"search", b.search}, {"memory", b.memory},
+		{"explain", b.explain}}
 	var names []string
 	for _, part := range parts {
 		names = append(names, part.name)

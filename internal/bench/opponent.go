@@ -19,6 +19,8 @@ type opponent struct {
 	in      io.WriteCloser
 	out     *bufio.Reader
 	version string
+	// libraries are versions of those that explain and score, each after a comma.
+	libraries string
 }
 
 // startOpponent returns nil without error where python has no torch.
@@ -43,11 +45,19 @@ func startOpponent(ctx context.Context, python, script string, threads int) (*op
 	var hello struct {
 		Torch       string `json:"torch"`
 		Torchvision string `json:"torchvision"`
+		// Not of plain PyTorch's.
+		Captum, Quantus string
+		GradCAM         string `json:"grad-cam"`
 	}
 	if err := o.ask(map[string]any{"do": "hello", "threads": threads}, &hello); err != nil {
 		return nil, err
 	}
 	o.version = "PyTorch " + hello.Torch + ", torchvision " + hello.Torchvision
+	for _, library := range []struct{ name, version string }{{"captum", hello.Captum}, {"pytorch-grad-cam", hello.GradCAM}, {"Quantus", hello.Quantus}} {
+		if library.version != "" {
+			o.libraries += ", " + library.name + " " + library.version
+		}
+	}
 	return o, nil
 }
 
