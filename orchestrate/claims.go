@@ -52,10 +52,8 @@ type ClaimRow struct {
 }
 
 func (s Study) checkClaims(p *Plan) error {
-	var ids, keys []string
-	for _, m := range s.Metrics {
-		ids = append(ids, m.ID)
-	}
+	ids := s.metricIDs()
+	var keys []string
 	keys = append(keys, "net", "data")
 	for _, d := range s.Parameters {
 		keys = append(keys, d.Name)
@@ -69,7 +67,7 @@ func (s Study) checkClaims(p *Plan) error {
 			return p.errorf(at, "claim %q: want both higher and lower, or none", c.Claim)
 		case c.Higher == nil:
 			continue
-		case !slices.Contains(ids, c.Metric):
+		case !s.hasMetric(c.Metric):
 			return p.errorf(at, "claim %q: metric %q: %s", c.Claim, c.Metric, DidYouMean(c.Metric, ids))
 		}
 		for side, row := range map[string]map[string]any{"higher": c.Higher, "lower": c.Lower} {

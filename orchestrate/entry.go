@@ -58,8 +58,11 @@ func (c Catalogue) spec(of catalogueOf, text string) (spec, error) {
 	if err != nil {
 		return spec{}, usage.Errorf("%s %w", of, err)
 	}
-	if of == methods {
+	switch of {
+	case methods:
 		return c.methodSpec(parsed)
+	case scoreMetrics:
+		return c.metricSpec(parsed)
 	}
 	e, err := findEntry(string(of), parsed.Name, c.Imputers)
 	if err != nil {

@@ -133,13 +133,19 @@ func openGiven(ctx context.Context, path string) (givenFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("want an .npz of maps by image id, a folder of them, or a trace run: %w", err)
 	}
-	return &givenMaps{maps, map[string]bool{}}, nil
+	g := &givenMaps{Maps: maps, checked: map[string]bool{}}
+	if g.index, err = readIndex(path, info.IsDir()); err != nil {
+		maps.Close()
+		return nil, err
+	}
+	return g, nil
 }
 
 // givenMaps are maps of attribution.
 type givenMaps struct {
 	*dataset.Maps
-	checked map[string]bool // id and shape
+	checked map[string]bool   // id and shape
+	index   *dataset.MapIndex // nil: none
 }
 
 func (g *givenMaps) hash() string { return g.Maps.Hash }

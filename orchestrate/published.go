@@ -22,16 +22,13 @@ const (
 
 // checkReference finds published rows that could not match anything.
 func (s Study) checkReference(p *Plan) error {
-	var metrics, keys []string
-	for _, m := range s.Metrics {
-		metrics = append(metrics, m.ID)
-	}
-	keys = slices.Concat(publishedFacts, publishedKeys)
+	metrics := s.metricIDs()
+	keys := slices.Concat(publishedFacts, publishedKeys)
 	for _, d := range s.Parameters {
 		keys = append(keys, d.Name)
 	}
 	for i, m := range p.Report.Metrics {
-		if !slices.Contains(metrics, m) {
+		if !s.hasMetric(m) {
 			return p.errorf(fmt.Sprintf("$.report.metrics[%d]", i), "metric %q: %s", m, DidYouMean(m, metrics))
 		}
 	}
@@ -45,11 +42,29 @@ func (s Study) checkReference(p *Plan) error {
 				return p.errorf(at+"."+k, "published row: key %q: %s", k, DidYouMean(k, keys))
 			}
 		}
-		if m, ok := row["metric"]; ok && !slices.Contains(metrics, plain(m)) {
+		if m, ok := row["metric"]; ok && !s.hasMetric(plain(m)) {
 			return p.errorf(at+".metric", "published row: metric %q: %s", plain(m), DidYouMean(plain(m), metrics))
 		}
 	}
 	return nil
+}
+
+// hasMetric says whether rows of a summary can be of a metric. Those that the grid
+// names are looked at more closely when the plan is resolved.
+func (s Study) hasMetric(id string) bool {
+	if s.Row != nil {
+		spec, err := ParseSpec(id)
+		return err == nil && slices.ContainsFunc(ScoreEntries(), func(e Entry) bool { return e.ID == spec.Name })
+	}
+	return slices.ContainsFunc(s.Metrics, func(m Metric) bool { return m.ID == id })
+}
+
+// metricIDs lists what the metrics of a study are called.
+func (s Study) metricIDs() []string {
+	if s.Row != nil {
+		return ids(ScoreEntries(), func(e Entry) string { return e.ID })
+	}
+	return ids(s.Metrics, func(m Metric) string { return m.ID })
 }
 
 // wantsCost says whether the plan asks for a metric of cost, which differs from
@@ -179,11 +194,8 @@ func (r *Resolved) Unmatched() []string {
 				}
 				for _, point := range r.withSources(point) {
 					for _, m := range r.Study.Metrics {
-						row := SummaryRow{Net: n.Name, Metric: m.ID, Params: point}
-						if len(r.Plan.Data) > 1 {
-							row.Params = with(point, "data", d.Name)
-						}
-						rows = append(rows, row)
+						id, params := r.rowOf(m, point, d.Name)
+						rows = append(rows, SummaryRow{Net: n.Name, Metric: id, Params: params})
 					}
 				}
 			}

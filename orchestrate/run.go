@@ -46,6 +46,8 @@ type Outcome struct {
 	Units, Before, Failed int
 	Summary               []SummaryRow
 	Claims                []ClaimRow
+	// Contests are those of studies of scores.
+	Contests []Contest
 }
 
 // Incomplete is the error of a run whose work is done except for units that
@@ -164,7 +166,7 @@ func (r *run) all(ctx context.Context) (outcome Outcome, err error) {
 	if err != nil {
 		return outcome, err
 	}
-	outcome.Summary, outcome.Claims, outcome.Failed = s.rows, s.claims, s.failed
+	outcome.Summary, outcome.Claims, outcome.Contests, outcome.Failed = s.rows, s.claims, s.contests, s.failed
 	if err := s.write(r.job.Out); err != nil {
 		return outcome, err
 	}

@@ -128,7 +128,18 @@ func (p *specParser) argument(s *Spec) error {
 		s.Args = append(s.Args, arg)
 		return nil
 	}
+	p.blanks()
+	from := p.at
 	value := p.word()
+	nested := p.eat('(')
+	if nested { // a spec as a value: reference=blur(kernel=11)
+		p.at = from
+		spec, err := p.spec()
+		if err != nil {
+			return err
+		}
+		value = spec.String()
+	}
 	if name == "" || value == "" {
 		return p.bad("want name=value")
 	}
@@ -138,7 +149,9 @@ func (p *specParser) argument(s *Spec) error {
 	if s.Params == nil {
 		s.Params = map[string]any{}
 	}
-	s.Params[name] = scalar(value)
+	if s.Params[name] = scalar(value); nested {
+		s.Params[name] = value
+	}
 	return nil
 }
 

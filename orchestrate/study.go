@@ -47,6 +47,9 @@ type Study struct {
 	Files func(ctx context.Context, r *Resolved, out string, units []Unit) (RunFiles, error)
 	// Metrics are the numbers of a record that summaries show.
 	Metrics []Metric
+	// Row says for studies whose grid names the metric what a row of the summary at
+	// a point is of, beside the net: the metric and the other facts. It may be nil.
+	Row func(r *Resolved, point Params) (metric string, params Params)
 }
 
 // RunFiles are what a run keeps beside records.
@@ -92,6 +95,8 @@ type Parameter struct {
 	Column string
 	// Catalogue says where the names of specs come from.
 	Catalogue catalogueOf
+	// Hidden parameters have no column in summary.csv: other columns say it.
+	Hidden bool
 }
 
 // catalogueOf names a part of the catalogue.
@@ -100,6 +105,8 @@ type catalogueOf string
 const (
 	imputers catalogueOf = "reference"
 	methods  catalogueOf = "method"
+	// scoreMetrics are those of package scores.
+	scoreMetrics catalogueOf = "metric"
 )
 
 // inapplicable is the error of a point of the grid that means nothing, such as
@@ -139,7 +146,7 @@ type Unit struct {
 
 // Studies lists the studies.
 func Studies() []Study {
-	return []Study{evalStudy(), traceStudy(), transferStudy(), explainStudy()}
+	return []Study{evalStudy(), traceStudy(), transferStudy(), explainStudy(), scoreStudy()}
 }
 
 // FindStudy finds a study by id; the error offers the nearest.

@@ -36,6 +36,14 @@ type SummaryRow struct {
 	Reading         string   `json:"reading,omitempty"`
 	Note            string   `json:"note,omitempty"`
 	Reason          string   `json:"reason,omitempty"`
+	// Of scores of maps: Undefined is the number of images without a value; ranks,
+	// Best and Share are those of [Competitor].
+	Undefined int      `json:"undefined,omitempty"`
+	Rank      *float64 `json:"rank,omitempty"`
+	RankLo    *float64 `json:"rankLo,omitempty"`
+	RankHi    *float64 `json:"rankHi,omitempty"`
+	Best      *float64 `json:"best,omitempty"`
+	Share     *float64 `json:"share,omitempty"`
 }
 
 // MarshalJSON writes null for the mean and bounds of what was not measured.
@@ -55,6 +63,8 @@ func (row SummaryRow) MarshalJSON() ([]byte, error) {
 type summary struct {
 	rows         []SummaryRow
 	claims       []ClaimRow
+	contests     []Contest // of studies of scores
+	scored       bool
 	keys         []string // parameters, in the study's order
 	heads        []string // of their columns in CSV
 	failed       int
@@ -76,19 +86,20 @@ func summarise(path string, r *Resolved, units []Unit) (*summary, error) {
 		byID[units[i].ID] = &units[i]
 	}
 	type group struct {
-		unit  *Unit
-		cells []cell
+		unit      *Unit
+		cells     []cell
+		undefined map[int]bool
 	}
 	groups := map[string]*group{}
 	var order []*group
 	key := func(u *Unit) string { return fmt.Sprint(u.Net.Index, u.Data.Index, string(canonical(u.Params))) }
 	for i := range units {
 		if k := key(&units[i]); groups[k] == nil {
-			groups[k] = &group{unit: &units[i], cells: make([]cell, len(r.Study.Metrics))}
+			groups[k] = &group{unit: &units[i], cells: make([]cell, len(r.Study.Metrics)), undefined: map[int]bool{}}
 			order = append(order, groups[k])
 		}
 	}
-	s := &summary{}
+	s := &summary{scored: r.Study.Row != nil}
 	firstFailed := math.MaxInt
 	seen := make(map[string]bool, len(units))
 	// Sums over seeds are in unit order, whatever the records' order.
@@ -96,12 +107,16 @@ func summarise(path string, r *Resolved, units []Unit) (*summary, error) {
 	for m := range values {
 		values[m] = map[int]float64{}
 	}
+	undefined := map[int]bool{}
 	err := record.Scan(path, func(rec record.Record) error {
 		u, ours := byID[rec.ID]
 		if !ours || seen[rec.ID] {
 			return nil
 		}
 		seen[rec.ID] = true
+		if rec.Score != nil && rec.Score.Undefined != "" {
+			undefined[u.Order] = true
+		}
 		if rec.Error != "" {
 			s.failed++
 			if u.Order < firstFailed {
@@ -122,32 +137,43 @@ func summarise(path string, r *Resolved, units []Unit) (*summary, error) {
 				g.cells[m].add(u.Item, v)
 			}
 		}
+		if undefined[u.Order] {
+			g.undefined[u.Item] = true
+		}
 	}
 	s.keys, s.heads = r.columns()
 	var measured []measuredGroup
+	var scored []*scoredCell
 	for _, g := range order {
-		group := measuredGroup{net: g.unit.Net.Name, params: g.unit.Params, values: map[string]map[int]float64{}}
-		if len(r.Plan.Data) > 1 {
-			group.params = with(group.params, "data", g.unit.Data.Name)
-		}
+		group := measuredGroup{net: g.unit.Net.Name, values: map[string]map[int]float64{}}
 		for m, metric := range r.Study.Metrics {
-			group.values[metric.ID] = g.cells[m].means()
-		}
-		measured = append(measured, group)
-	}
-	s.claims = r.claims(measured)
-	for _, g := range order {
-		for m, metric := range r.Study.Metrics {
-			if row, ok := g.cells[m].row(metric); ok {
-				row.Net, row.Params = g.unit.Net.Name, g.unit.Params
-				if len(r.Plan.Data) > 1 {
-					row.Params = with(row.Params, "data", g.unit.Data.Name)
+			id, params := r.rowOf(metric, g.unit.Params, g.unit.Data.Name)
+			row, ok := g.cells[m].row(id)
+			group.params, group.values[id] = params, g.cells[m].means()
+			if s.scored {
+				c := &scoredCell{net: g.unit.Net.Name, params: params, metric: id, values: group.values[id]}
+				c.data, _ = params["data"].(string)
+				for item := range g.undefined {
+					if _, has := c.values[item]; !has {
+						c.undefined++
+					}
 				}
+				scored = append(scored, c)
+				ok = ok || c.undefined > 0
+			}
+			if ok {
+				row.Net, row.Params = g.unit.Net.Name, params
 				row.compare(r.Plan.Reference)
 				s.rows = append(s.rows, row)
 			}
 		}
+		measured = append(measured, group)
 	}
+	s.claims = r.claims(measured)
+	if s.contests, err = compareScores(scored); err != nil {
+		return nil, err
+	}
+	annotate(s.rows, s.contests)
 	s.rows = append(s.rows, r.notMeasured(s.rows)...)
 	return s, nil
 }
@@ -200,9 +226,9 @@ func (c *cell) means() map[int]float64 {
 	return out
 }
 
-func (c *cell) row(metric Metric) (SummaryRow, bool) {
+func (c *cell) row(metric string) (SummaryRow, bool) {
 	if len(c.sum) == 0 {
-		return SummaryRow{}, false
+		return SummaryRow{Metric: metric}, false
 	}
 	means := c.means()
 	values := make([]float64, 0, len(means))
@@ -210,7 +236,20 @@ func (c *cell) row(metric Metric) (SummaryRow, bool) {
 		values = append(values, means[item])
 	}
 	m := metrics.Summarise(values, level, bootstrapSeed)
-	return SummaryRow{Metric: metric.ID, Mean: m.Mean, Lo: m.Lo, Hi: m.Hi, N: m.N}, true
+	return SummaryRow{Metric: metric, Mean: m.Mean, Lo: m.Lo, Hi: m.Hi, N: m.N}, true
+}
+
+// rowOf is what a row of the summary at a point is of: the metric, and the facts
+// beside the net.
+func (r *Resolved) rowOf(m Metric, point Params, data string) (string, Params) {
+	id := m.ID
+	if r.Study.Row != nil {
+		id, point = r.Study.Row(r, point)
+	}
+	if len(r.Plan.Data) > 1 {
+		point = with(point, "data", data)
+	}
+	return id, point
 }
 
 // Level and seed of the summary's intervals.
@@ -236,6 +275,9 @@ func (r *Resolved) columns() (keys, heads []string) {
 		keys, heads = append(keys, "data"), append(heads, "data")
 	}
 	for _, p := range r.Study.Parameters {
+		if p.Hidden {
+			continue
+		}
 		keys, heads = append(keys, p.Name), append(heads, orElse(p.Column, p.Name))
 	}
 	return keys, heads
@@ -244,7 +286,11 @@ func (r *Resolved) columns() (keys, heads []string) {
 func (s *summary) write(out string) error {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	w.Write(slices.Concat([]string{"net"}, s.heads, []string{"metric", "mean", "lo", "hi", "n", "reference", "referenceSpread", "reading", "reason"}))
+	var places []string
+	if s.scored {
+		places = []string{"undefined", "rank", "rankLo", "rankHi", "best", "share"}
+	}
+	w.Write(slices.Concat([]string{"net"}, s.heads, []string{"metric", "mean", "lo", "hi", "n"}, places, []string{"reference", "referenceSpread", "reading", "reason"}))
 	for _, row := range s.rows {
 		line := []string{row.Net}
 		for _, k := range s.keys {
@@ -259,7 +305,11 @@ func (s *summary) write(out string) error {
 		} else {
 			line = append(line, row.Metric, "", "", "")
 		}
-		line = append(line, strconv.Itoa(row.N), number(row.Reference), number(row.ReferenceSpread), row.Reading, row.Reason)
+		line = append(line, strconv.Itoa(row.N))
+		if s.scored {
+			line = append(line, strconv.Itoa(row.Undefined), number(row.Rank), number(row.RankLo), number(row.RankHi), number(row.Best), number(row.Share))
+		}
+		line = append(line, number(row.Reference), number(row.ReferenceSpread), row.Reading, row.Reason)
 		w.Write(line)
 	}
 	w.Flush()
@@ -272,6 +322,11 @@ func (s *summary) write(out string) error {
 	rows := s.rows
 	if rows == nil {
 		rows = []SummaryRow{}
+	}
+	if s.scored {
+		if err := writeContests(out, s.contests); err != nil {
+			return err
+		}
 	}
 	if err := writeClaims(out, s.claims); err != nil {
 		return err

@@ -19,6 +19,7 @@ func commands(env environment) []*cli.Command {
 		evalCommand(env),
 		traceCommand(env),
 		explainCommand(env),
+		scoreCommand(env),
 		trainCommand(env),
 		runCommand(env),
 		reportCommand(env),

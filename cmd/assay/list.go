@@ -12,6 +12,7 @@ import (
 	"github.com/assay-xai/assay/internal/usage"
 	"github.com/assay-xai/assay/orchestrate"
 	"github.com/assay-xai/assay/recipes"
+	"github.com/assay-xai/assay/scores"
 	"github.com/assay-xai/assay/trace"
 )
 
@@ -24,6 +25,12 @@ type listed struct {
 	Parameters any    `json:"parameters,omitempty"`
 	Needs      string `json:"needs,omitempty"`
 	Paper      string `json:"paper,omitempty"`
+	// Of metrics: the study, which values are good, and of scores what they cannot do
+	// without and what of the net they look at.
+	Study     string   `json:"study,omitempty"`
+	Direction string   `json:"direction,omitempty"`
+	Inputs    []string `json:"inputs,omitempty"`
+	Output    string   `json:"output,omitempty"`
 }
 
 // shelf is something that can be listed.
@@ -110,18 +117,49 @@ func listRecipes() ([]listed, error) {
 	return out, nil
 }
 
+// listMetrics lists the metrics of maps, then the numbers of every study.
 func listMetrics() []listed {
+	better := func(higher bool) string {
+		if higher {
+			return string(scores.HigherIsBetter)
+		}
+		return string(scores.LowerIsBetter)
+	}
 	var out []listed
-	for _, s := range orchestrate.Studies() {
-		for _, m := range s.Metrics {
-			better := "lower is better"
-			if m.HigherIsBetter {
-				better = "higher is better"
+	for _, s := range scores.Registry() {
+		l := listed{ID: s.ID, Summary: s.Summary, Study: "score", Direction: string(s.Direction), Output: s.Output, Paper: s.Paper}
+		for _, in := range s.Inputs {
+			l.Inputs = append(l.Inputs, string(in))
+		}
+		for _, e := range orchestrate.ScoreEntries() {
+			if e.ID == s.ID {
+				l.Parameters = e.Parameters
 			}
-			out = append(out, listed{ID: m.ID, Summary: fmt.Sprintf("%s: %s (%s)", s.ID, m.Summary, better)})
+		}
+		out = append(out, l)
+	}
+	for _, s := range orchestrate.Studies() {
+		if s.Row != nil {
+			continue // those above
+		}
+		for _, m := range s.Metrics {
+			out = append(out, listed{ID: m.ID, Summary: m.Summary, Study: s.ID, Direction: better(m.HigherIsBetter)})
 		}
 	}
 	return out
+}
+
+// printMetrics shows metrics study by study, with what they need and their parameters.
+func printMetrics(env environment, lines []listed) {
+	t := table{header: []string{"study", "metric", "what it is", "direction", "needs", "parameters", "source"}}
+	for _, l := range lines {
+		parameters := "-"
+		if l.Parameters != nil {
+			parameters = defaults(l)
+		}
+		t.add(l.Study, l.ID, l.Summary, l.Direction, fmt.Sprint(orDash(strings.Join(l.Inputs, ", "))), parameters, fmt.Sprint(orDash(l.Paper)))
+	}
+	t.print(env.stdout)
 }
 
 func listCommand(env environment) *cli.Command {
@@ -137,7 +175,8 @@ func listCommand(env environment) *cli.Command {
 			"assay list nets ID          one net, with its layers and published weights\n" +
 			"assay list layers --net ID  the layers alone, by which attribution methods and randomisation tests address them\n" +
 			"assay list methods          attribution methods with their parameters (--json: with ranges), given as METHOD(name=value);\n" +
-			"                            one that stands first in parentheses is what an ensemble is made of: smoothgrad(integrated-gradients,samples=15)",
+			"                            one that stands first in parentheses is what an ensemble is made of: smoothgrad(integrated-gradients,samples=15)\n" +
+			"assay list metrics          metrics of maps (assay score) with direction, needs and parameters, and the numbers of every study",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "net", Usage: "with layers: the net whose layers are listed, an `ID` or a net file"},
 		}, outputFlags()...),
@@ -169,6 +208,10 @@ func listCommand(env environment) *cli.Command {
 				}
 				if what == "methods" && !c.Bool("json") {
 					printMethods(env, lines)
+					return nil
+				}
+				if what == "metrics" && !c.Bool("json") {
+					printMetrics(env, lines)
 					return nil
 				}
 				return printList(env, c.Bool("json"), lines)

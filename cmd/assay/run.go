@@ -110,12 +110,14 @@ type runResult struct {
 	Before  int                      `json:"before"`
 	Summary []orchestrate.SummaryRow `json:"summary"`
 	Claims  []orchestrate.ClaimRow   `json:"claims,omitempty"`
+	// Contests are of scores: who is better than whom.
+	Contests []orchestrate.Contest `json:"contests,omitempty"`
 }
 
 // showRun prints a run's summary, and the searches of a small one.
 func showRun(env environment, asJSON bool, out string, r *orchestrate.Resolved, outcome orchestrate.Outcome) error {
 	if asJSON {
-		return printJSON(env, runResult{outcome.Units, outcome.Failed, outcome.Before, outcome.Summary, outcome.Claims})
+		return printJSON(env, runResult{outcome.Units, outcome.Failed, outcome.Before, outcome.Summary, outcome.Claims, outcome.Contests})
 	}
 	if r.Study.ID == "trace" {
 		if err := showTrace(env, out, r, outcome); err != nil {
@@ -127,6 +129,10 @@ func showRun(env environment, asJSON bool, out string, r *orchestrate.Resolved, 
 		printTransfer(env, r, outcome.Summary)
 	case "explain":
 		if err := showExplain(env, out, r); err != nil {
+			return err
+		}
+	case "score":
+		if err := showScores(env, outcome); err != nil {
 			return err
 		}
 	default:

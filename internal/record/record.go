@@ -28,6 +28,8 @@ type Record struct {
 
 	// Map describes the unit's map of attribution, which is in a file of its own.
 	Map *Map `json:"map,omitempty"`
+	// Score is how good the unit's map is.
+	Score *Score `json:"score,omitempty"`
 
 	// Error says why the unit failed; then there are no values.
 	Error    string   `json:"error,omitempty"`
@@ -86,6 +88,25 @@ type Map struct {
 	// Delta is the gap of completeness: the sum of the map before reduction minus the
 	// change of the explained output; nil where the method has none.
 	Delta *float64 `json:"delta,omitempty"`
+}
+
+// Score is what a metric says of a map.
+type Score struct {
+	// Value is nil where Undefined names the reason why there is none.
+	Value     *float64 `json:"value"`
+	Undefined string   `json:"undefined,omitempty"`
+	// Also are other numbers of the same metric, by name.
+	Also   map[string]float64 `json:"also,omitempty"`
+	Curves []ScoreCurve       `json:"curves,omitempty"`
+}
+
+// ScoreCurve is a score's parts in order.
+type ScoreCurve struct {
+	Name string `json:"name"`
+	// X and Labels are as long as Y, or there are none.
+	X      []float64 `json:"x,omitempty"`
+	Labels []string  `json:"labels,omitempty"`
+	Y      []float64 `json:"y"`
 }
 
 // TrainingEpoch is what an epoch of a training came to.

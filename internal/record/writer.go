@@ -158,7 +158,7 @@ func (w *Writer) Close() error { return w.f.Close() }
 // the unit stays, what was found goes. JSON has no NaN, so a unit whose numbers
 // are not finite becomes one.
 func Failure(r Record, reason string) Record {
-	r.Prediction, r.Trace, r.TrainingEpoch, r.Map, r.Error = nil, nil, nil, nil, reason
+	r.Prediction, r.Trace, r.TrainingEpoch, r.Map, r.Score, r.Error = nil, nil, nil, nil, nil, reason
 	return r
 }
 
@@ -171,6 +171,9 @@ func (r Record) Finite() bool {
 		return false
 	}
 	if m := r.Map; m != nil && (!finite(m.Min, m.Max, m.Sum, m.Norm, m.NonFinite) || m.Delta != nil && !finite(*m.Delta)) {
+		return false
+	}
+	if s := r.Score; s != nil && !s.finite() {
 		return false
 	}
 	t := r.Trace
@@ -190,6 +193,23 @@ func (r Record) Finite() bool {
 	}
 	c := t.Curves
 	return finite(c.Prob.Le...) && finite(c.Prob.Mo...) && finite(c.Logit.Le...) && finite(c.Logit.Mo...)
+}
+
+func (s *Score) finite() bool {
+	if s.Value != nil && !finite(*s.Value) {
+		return false
+	}
+	for _, v := range s.Also {
+		if !finite(v) {
+			return false
+		}
+	}
+	for _, c := range s.Curves {
+		if !finite(c.X...) || !finite(c.Y...) {
+			return false
+		}
+	}
+	return true
 }
 
 func finite(values ...float64) bool {
