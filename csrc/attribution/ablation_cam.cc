@@ -1,8 +1,6 @@
 // Ablation-CAM: a channel weighs what the logit loses without it. Only the part of
 // the net after the layer runs again.
-#include <cmath>
-#include <limits>
-
+#include "api/error.h"
 #include "attribution/cam.h"
 #include "attribution/methods.h"
 
@@ -43,16 +41,12 @@ at::Tensor attribute(const Method& method, Context& context, const Explained& ro
       });
       const at::Tensor all = at::cat(scores);
       const double whole = all[0].item<double>();
-      at::Tensor map;
-      if (whole > 0) {
-        const at::Tensor weights = ((whole - all.slice(0, 1)) / whole).to(values[0].scalar_type());
-        map = weighted_sum(weights.unsqueeze(0), values[0].narrow(0, i, 1).contiguous());
-      } else {
-        context.warn("ablation-cam is not defined where the logit is not positive: NaN there");
-        map = at::full({1, values[0].size(2), values[0].size(3)}, std::numeric_limits<double>::quiet_NaN(),
-                       values[0].options());
+      if (!(whole > 0)) {
+        throw unsupported("method ablation-cam: the logit of class ", target, " is ", whole,
+                          ": it is defined where that is positive");
       }
-      maps.push_back(map);
+      const at::Tensor weights = ((whole - all.slice(0, 1)) / whole).to(values[0].scalar_type());
+      maps.push_back(weighted_sum(weights.unsqueeze(0), values[0].narrow(0, i, 1).contiguous()));
     }
   });
   return finished(method, at::cat(maps), rows);

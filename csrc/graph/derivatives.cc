@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "graph/kernels.h"
 #include "graph/ops.h"
@@ -100,6 +101,15 @@ Tensors pad(const Passed& p, const at::Tensor& g) {
   return {g.slice(2, around[0], around[0] + p.sizes[0][2]).slice(3, around[1], around[1] + p.sizes[0][3])};
 }
 
+Tensors shortcut_a(const Passed& p, const at::Tensor& g) {
+  const auto& channels = p.op.attributes.channel_padding;
+  const auto& sizes = p.sizes[0];
+  const at::TensorOptions options = g.options().memory_format(at::MemoryFormat::ChannelsLast);
+  at::Tensor x = at::empty(sizes, options).zero_();
+  x.slice(2, 0, std::nullopt, 2).slice(3, 0, std::nullopt, 2).copy_(g.narrow(1, channels[0], sizes[1]));
+  return {x};
+}
+
 Tensors max_pool(const Passed& p, const at::Tensor& g) {
   const at::Tensor& x = p.inputs[0];
   const Attributes& a = p.op.attributes;
@@ -148,6 +158,7 @@ std::vector<Rule> rules() {
       rule(K::kConcat, concat_values),
       rule(K::kPermute, permute),
       rule(K::kPad, pad),
+      rule(K::kShortcutA, shortcut_a),
       rule(K::kMaxPool, max_pool, true, true),
       rule(K::kAdaptiveAvgPool, adaptive_avg_pool),
   };
@@ -168,9 +179,20 @@ bool derivative_of_output(OpKind kind) {
   return kind == OpKind::kRelu || kind == OpKind::kRelu6 || kind == OpKind::kSigmoid || kind == OpKind::kTanh;
 }
 
-at::Tensor pull_activation(const Op& activation, at::Tensor gradient, const at::Tensor& output,
-                           bool overwrite, ReluRule rule) {
+at::Tensor pull_activation(const Op& activation, at::Tensor gradient, const at::Tensor& more,
+                           const at::Tensor& output, bool overwrite, ReluRule rule) {
   const bool relu = activation.kind == OpKind::kRelu;
+  if (more.defined()) {
+    const bool alike = gradient.strides() == more.strides() && gradient.strides() == output.strides() &&
+                       gradient.sizes() == output.sizes();
+    if ((relu || activation.kind == OpKind::kRelu6) && rule == ReluRule::kGradient && overwrite && alike &&
+        output.is_cpu() && output.scalar_type() == at::kFloat) {
+      add_within(gradient, more, output, relu ? std::numeric_limits<float>::infinity() : 6);
+      return gradient;
+    }
+    gradient = overwrite ? gradient.add_(more) : gradient + more;
+    overwrite = true;
+  }
   if (!relu && activation.kind != OpKind::kRelu6) {
     return activation.kind == OpKind::kTanh ? at::tanh_backward(gradient, output)
                                             : at::sigmoid_backward(gradient, output);

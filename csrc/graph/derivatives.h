@@ -39,9 +39,10 @@ enum class ReluRule {
 
 // Whether an activation's derivative follows from its output.
 bool derivative_of_output(OpKind kind);
-// Gradient with respect to the input of such an activation; writes over the gradient
+// Gradient with respect to the input of such an activation, of the sum of two gradients
+// (the second may be undefined); writes over the gradient
 // where `overwrite` says so. rule: for ReLU and ReLU6.
-at::Tensor pull_activation(const Op& activation, at::Tensor gradient, const at::Tensor& output,
-                           bool overwrite, ReluRule rule);
+at::Tensor pull_activation(const Op& activation, at::Tensor gradient, const at::Tensor& more,
+                           const at::Tensor& output, bool overwrite, ReluRule rule);
 
 }  // namespace assay

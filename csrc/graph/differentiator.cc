@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "api/error.h"
 #include "graph/engine.h"
@@ -166,40 +167,55 @@ Tape Differentiator::record(const std::vector<at::Tensor>& values) const {
 at::Tensor Differentiator::pull(Tape tape, const at::Tensor& gradient, ReluRule relu) const {
   std::optional<TF32Guard> guard;
   if (device_.is_cuda()) guard.emplace(tf32_);
-  std::vector<at::Tensor> gradients(plan_.values);
-  gradients[at_value(plan_.output)] = gradient.to(dtype_);
-  const auto give = [&](int value, at::Tensor part) {
-    if (!follows_[at_value(value)]) return;
-    at::Tensor& sum = gradients[at_value(value)];
-    if (!sum.defined()) {
-      sum = std::move(part);
-    } else if (owned(sum)) {
-      sum.add_(part);
-    } else if (owned(part)) {
-      sum = part.add_(sum);
-    } else {
-      sum = sum + part;
+  // Up to two summands a value: a sum goes through ReLU as it is made.
+  struct Sum {
+    at::Tensor gradient, more;
+    void give(at::Tensor part) {
+      if (!gradient.defined()) {
+        gradient = std::move(part);
+        return;
+      }
+      if (more.defined()) settle();
+      more = std::move(part);
+      if (!owned(gradient) && owned(more)) std::swap(gradient, more);
     }
+    void settle() {
+      if (!more.defined()) return;
+      gradient = owned(gradient) ? gradient.add_(more) : gradient + more;
+      more = at::Tensor();
+    }
+  };
+  std::vector<Sum> sums(plan_.values);
+  sums[at_value(plan_.output)].give(gradient.to(dtype_));
+  const auto give = [&](int value, at::Tensor part) {
+    if (follows_[at_value(value)]) sums[at_value(value)].give(std::move(part));
   };
   for (auto i = after_.rbegin(); i != after_.rend(); ++i) {
     const Step& step = plan_.steps[*i];
-    at::Tensor g = std::move(gradients[at_value(step.output)]);
-    gradients[at_value(step.output)] = at::Tensor();
-    if (!g.defined()) continue;  // nothing that the logits depend on
-    const at::Tensor output = std::move(tape.values[at_value(step.output)]);
-    tape.values[at_value(step.output)] = at::Tensor();
-    const bool overwrite = owned(g);
-    if (step.activation != nullptr) g = pull_activation(*step.activation, g, output, overwrite, relu);
-    if (step.weighted) {
-      const int input = step.inputs[0];
-      at::Tensor residual = g;
-      if (follows_[at_value(input)]) give(input, weighted_[*i]->pull(g, tape.sizes[at_value(input)]));
-      g = at::Tensor();
-      if (step.residual >= 0) give(step.residual, std::move(residual));
+    Sum sum = std::exchange(sums[at_value(step.output)], {});
+    if (!sum.gradient.defined()) continue;  // nothing that the logits depend on
+    const at::Tensor output = std::exchange(tape.values[at_value(step.output)], {});
+    const Op* activation = step.activation;
+    const bool alone =
+        !step.weighted && op_definition(step.op->kind).activation && derivative_of_output(step.op->kind);
+    if (alone) activation = step.op;
+    at::Tensor g;
+    if (activation != nullptr) {
+      const bool overwrite = owned(sum.gradient);
+      g = pull_activation(*activation, std::move(sum.gradient), sum.more, output, overwrite, relu);
+      sum = {};
+    } else {
+      sum.settle();
+      g = std::move(sum.gradient);
+    }
+    if (alone) {
+      give(step.inputs[0], std::move(g));
       continue;
     }
-    if (op_definition(step.op->kind).activation && derivative_of_output(step.op->kind)) {
-      give(step.inputs[0], pull_activation(*step.op, g, output, overwrite, relu));
+    if (step.weighted) {
+      const int input = step.inputs[0];
+      if (follows_[at_value(input)]) give(input, weighted_[*i]->pull(g, tape.sizes[at_value(input)]));
+      if (step.residual >= 0) give(step.residual, std::move(g));
       continue;
     }
     std::vector<at::Tensor> inputs;
@@ -213,7 +229,9 @@ at::Tensor Differentiator::pull(Tape tape, const at::Tensor& gradient, ReluRule 
     g = at::Tensor();
     for (size_t k = 0; k < step.inputs.size(); ++k) give(step.inputs[k], std::move(parts[k]));
   }
-  return gradients[at_value(origin_)];
+  Sum& all = sums[at_value(origin_)];
+  all.settle();
+  return all.gradient;
 }
 
 void Differentiator::want_relus(const std::string& method) const {

@@ -44,6 +44,11 @@ ASSAY_CPU_CLONES void give_to_maximum(float* __restrict__ to, float* __restrict_
   }
 }
 
+ASSAY_CPU_CLONES void sum_within(float* out, const float* a, const float* b, const float* y, float upper,
+                                 int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = y[i] > 0.0f && y[i] < upper ? a[i] + b[i] : 0.0f;
+}
+
 ASSAY_CPU_CLONES uint32_t count_not_finite(const float* in, int64_t n) {
   constexpr uint32_t kExponent = 0x7f800000;
   uint32_t found = 0;
@@ -92,35 +97,53 @@ at::Tensor pull_max_pool_channels_last(const at::Tensor& gradient, const at::Ten
                                        const Attributes& window) {
   const int64_t rows = x.size(0), channels = x.size(1), height = x.size(2), width = x.size(3);
   const int64_t out_height = y.size(2), out_width = y.size(3);
-  at::Tensor pulled = at::empty_like(x, at::MemoryFormat::ChannelsLast).zero_();
+  at::Tensor pulled = at::empty_like(x, at::MemoryFormat::ChannelsLast);
   const float* in = x.const_data_ptr<float>();
   const float* best = y.const_data_ptr<float>();
   const float* from = gradient.const_data_ptr<float>();
   float* to = pulled.mutable_data_ptr<float>();
+  const int64_t line = width * channels;
   // Windows overlap: a row is one thread's.
   at::parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
     std::vector<float> left(static_cast<size_t>(channels));
     for (int64_t row = begin; row < end; ++row) {
-      const int64_t image = row * height * width;
+      const int64_t image = row * height;
+      int64_t cleared = 0;  // lines, just before they are written to
+      const auto clear = [&](int64_t until) {
+        if (until <= cleared) return;
+        std::fill(to + (image + cleared) * line, to + (image + until) * line, 0.0f);
+        cleared = until;
+      };
       for (int64_t cell = 0; cell < out_height * out_width; ++cell) {
         const int64_t at = (row * out_height * out_width + cell) * channels;
         std::copy(from + at, from + at + channels, left.begin());
         const int64_t top = cell / out_width * window.stride[0] - window.padding[0];
         const int64_t side = cell % out_width * window.stride[1] - window.padding[1];
+        clear(std::min(height, top + window.dilation[0] * (window.kernel[0] - 1) + 1));
         for (int64_t ky = 0; ky < window.kernel[0]; ++ky) {
           const int64_t iy = top + ky * window.dilation[0];
           if (iy < 0 || iy >= height) continue;
           for (int64_t kx = 0; kx < window.kernel[1]; ++kx) {
             const int64_t ix = side + kx * window.dilation[1];
             if (ix < 0 || ix >= width) continue;
-            const int64_t pixel = (image + iy * width + ix) * channels;
+            const int64_t pixel = (image + iy) * line + ix * channels;
             give_to_maximum(to + pixel, left.data(), in + pixel, best + at, channels);
           }
         }
       }
+      clear(height);
     }
   });
   return pulled;
+}
+
+void add_within(at::Tensor& a, const at::Tensor& b, const at::Tensor& y, float upper) {
+  float* sum = a.mutable_data_ptr<float>();
+  const float* more = b.const_data_ptr<float>();
+  const float* of = y.const_data_ptr<float>();
+  at::parallel_for(0, a.numel(), 16384, [&](int64_t begin, int64_t end) {
+    sum_within(sum + begin, sum + begin, more + begin, of + begin, upper, end - begin);
+  });
 }
 
 at::Tensor global_avg_pool_channels_last(const at::Tensor& x) {

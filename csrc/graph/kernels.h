@@ -19,6 +19,10 @@ at::Tensor max_pool_channels_last(const at::Tensor& x, const Attributes& window)
 at::Tensor pull_max_pool_channels_last(const at::Tensor& gradient, const at::Tensor& x, const at::Tensor& y,
                                        const Attributes& window);
 
+// a = a + b where 0 < y < upper, else 0: a sum of gradients through a ReLU that gave y.
+// All f32 with the same sizes and strides, without gaps.
+void add_within(at::Tensor& a, const at::Tensor& b, const at::Tensor& y, float upper);
+
 // [N,C,H,W] -> [N,C,1,1]: the mean of each channel, summed pixel by pixel in
 // row-major order.
 at::Tensor global_avg_pool_channels_last(const at::Tensor& x);
