@@ -80,11 +80,11 @@ func (b *bench) logLine(l *lab, one line) {
 }
 
 // table is a note with the lines of a subject.
-func (l *lab) table(what, needed string, lines []line) string {
+func (l *lab) table(what string, lines []line) string {
 	out := []string{
-		fmt.Sprintf("%s on %s, images a second, rows in batches of %d. \"Limit\" is what the net's raw rates at that batch allow for the %s that the "+
+		fmt.Sprintf("%s on %s, images a second, rows in batches of %d. \"Limit\" is what the net's raw rates at that batch allow for the rows that the "+
 			"formula needs (f: forwards; g: forwards with the gradient at the input, which is what the row on forward and backward measures); the raw rates are "+
-			"measured before and after each line, the others between two turns of ours.", strings.ToUpper(what[:1])+what[1:]+"s", l.title, l.batch, needed),
+			"measured before and after each line, the others between two turns of ours.", strings.ToUpper(what[:1])+what[1:]+"s", l.title, l.batch),
 		"",
 		fmt.Sprintf("| %s | assay | needs | limit | reached | opponent | its rate | ratio | wanted |", what),
 		"|---|---|---|---|---|---|---|---|---|"}

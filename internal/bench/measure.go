@@ -34,13 +34,15 @@ type bench struct {
 	them *opponent
 	// libraries is the opponent of methods and scores, once it is wanted.
 	libraries *opponent
-	folder    string // temporary
-	result    Result
+	// answers are what it said, by what was asked.
+	answers map[string]against
+	folder  string // temporary
+	result  Result
 }
 
 // Run measures everything. It takes some minutes and wants the machine for itself.
 func Run(ctx context.Context, o Options) (_ Result, err error) {
-	b := &bench{o: o}
+	b := &bench{o: o, answers: map[string]against{}}
 	if b.folder, err = os.MkdirTemp("", "assay-bench-"); err != nil {
 		return Result{}, fmt.Errorf("making a temporary folder: %w", err)
 	}
@@ -64,7 +66,7 @@ func Run(ctx context.Context, o Options) (_ Result, err error) {
 		name string
 		run  func(context.Context) error
 	}{{"forward", b.forward}, {"train", b.train}, {"decode", b.decode}, {"trace", b.trace}, {"search", b.search}, {"memory", b.memory},
-		{"explain", b.explain}}
+		{"explain", b.explain}, {"score", b.score}}
 	var names []string
 	for _, part := range parts {
 		names = append(names, part.name)
