@@ -36,6 +36,8 @@ type Contest struct {
 	Wins           []Win        `json:"wins"`
 	// Optimum is the mean of what the search found; nil: none was asked for.
 	Optimum *float64 `json:"optimum,omitempty"`
+	// Verdict says in words who is significantly better than whom.
+	Verdict string `json:"verdict"`
 }
 
 // Competitor is a method with its place.
@@ -185,6 +187,7 @@ func compareCells(cells []*scoredCell) (Contest, error) {
 	for i, adjusted := range metrics.Holm(p) {
 		out.Wins[i].PHolm = adjusted
 	}
+	out.Verdict = out.verdict()
 	return out, nil
 }
 
@@ -288,9 +291,9 @@ func writeContests(out string, list []Contest) error {
 // fewPairs is how many pairs a sentence names.
 const fewPairs = 4
 
-// Verdict says in words which competitors are significantly better than which others:
+// verdict says in words which competitors are significantly better than which others:
 // PHolm below .05, and better on more than half of the images.
-func (c Contest) Verdict() string {
+func (c Contest) verdict() string {
 	if len(c.Wins) == 0 {
 		return "nothing to compare"
 	}

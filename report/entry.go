@@ -33,6 +33,7 @@ type entry struct {
 	cost       record.Cost
 	epoch      *record.TrainingEpoch
 	stats      *record.Map
+	score      *entryScore
 }
 
 func (e *entry) key() imageKey { return imageKey{e.group.params["data"], e.image} }
@@ -94,6 +95,9 @@ func newEntry(rec record.Record) *entry {
 	e := &entry{id: rec.ID, study: rec.Study, net: rec.Net, image: rec.Image, seed: rec.Seed, class: rec.Class,
 		target: rec.Target, prediction: rec.Prediction, cost: rec.Cost, epoch: rec.TrainingEpoch, stats: rec.Map}
 	g := &group{study: rec.Study, net: rec.Net, method: rec.Method, params: params(rec.Params)}
+	if rec.Score != nil {
+		e.score = newEntryScore(rec.Score)
+	}
 	if t := rec.Trace; t != nil {
 		e.trace, e.value, e.sums, e.features, e.edge = true, t.Value, t.Sums, t.Features, t.EdgePatches
 		e.points = thin(t.Features)
@@ -102,6 +106,23 @@ func newEntry(rec record.Record) *entry {
 	}
 	e.group = g
 	return e
+}
+
+// newEntryScore keeps the curves of a score, thinned.
+func newEntryScore(s *record.Score) *entryScore {
+	out := &entryScore{}
+	for _, c := range s.Curves {
+		if len(c.Y) == 0 || len(c.Labels) > 0 {
+			continue // of layers, which have names and no places
+		}
+		at := thin(len(c.Y) - 1)
+		kept := scoreCurve{name: c.Name, y: pick(c.Y, at)}
+		if len(c.X) == len(c.Y) {
+			kept.x = pick(c.X, at)
+		}
+		out.curves = append(out.curves, kept)
+	}
+	return out
 }
 
 // thin lists the points 0..t of a curve that are kept, ends included.

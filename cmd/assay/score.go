@@ -219,7 +219,7 @@ func printScores(env environment, list []orchestrate.Contest) {
 		fmt.Fprintf(env.stdout, "%d scores are undefined and in no mean; results.jsonl says why.\n", undefined)
 	}
 	for _, c := range list {
-		fmt.Fprintln(env.stdout, c.Metric+": "+c.Verdict())
+		fmt.Fprintln(env.stdout, c.Metric+": "+c.Verdict)
 	}
 }
 

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestScoreCommand(t *testing.T) {
+	s := newShop(t, 4)
+	words := "score --methods weights,scaled(random,factor=3),plain --metrics sparseness,le-mo(edge=4),deletion(step=16) --baseline trace(iterations=20) --out run" + common
+	code, out, errs := s.assay(words)
+	require.Equal(t, 0, code, errs)
+	require.Regexp(t, `(?m)^method +sparseness ↑ +95 % of means +rank +le-mo\(edge=4\) ↑ +95 % of means +rank +share of the optimum +deletion\(step=16\) ↓ `, out)
+	require.Regexp(t, `(?m)^plain +0 +0 \.\. 0 +3 `, out)
+	require.Regexp(t, `(?m)^trace optimum .* 1\.000`, out)
+	require.Regexp(t, `(?m)^weights +\S`, out)
+	require.Contains(t, out, "Means over 4 images")
+	require.Contains(t, out, "sparseness: no method is significantly better than another (Wilcoxon, Holm over 3 pairs, level 0.05; 4 images cannot show more for 3 pairs)")
+	for _, name := range []string{"summary.csv", "ranks.csv", "wins.csv", "contests.json", "report.html"} {
+		require.FileExists(t, "run/"+name)
+	}
+	page, err := os.ReadFile("run/report.html")
+	require.NoError(t, err)
+	require.Contains(t, string(page), "How often the row is better than the column")
+
+	// The plan does the same, and nothing again.
+	code, again, errs := s.assay("run run/plan.yaml --out run")
+	require.Equal(t, 0, code, errs)
+	require.Contains(t, errs, "40 of 40 units were done before")
+	require.Equal(t, out, again)
+
+	// Maps of an explain run count as its methods; with --json all is one object.
+	code, _, errs = s.assay("explain --overlays=false --methods weights,random --out maps" + common)
+	require.Equal(t, 0, code, errs)
+	code, out, errs = s.assay("score --json --quiet --attributions maps --metrics sparseness --methods plain --out given" + common)
+	require.Equal(t, 0, code, errs)
+	var result runResult
+	require.NoError(t, json.Unmarshal([]byte(out), &result))
+	require.Equal(t, 12, result.Units)
+	var names []string
+	for _, c := range result.Contests[0].Competitors {
+		names = append(names, c.Name)
+	}
+	require.ElementsMatch(t, []string{"plain", "weights", "random"}, names)
+
+	// What cannot be is in the table, too.
+	code, out, errs = s.assay("score --methods holes,weights --metrics sparseness --skip-nan" + common)
+	require.Equal(t, 0, code, errs)
+	require.Regexp(t, `(?m)^holes +- +- +-$`, out)
+	require.Contains(t, out, "4 scores are undefined and in no mean")
+}
+
+func TestScoreCommandMistakes(t *testing.T) {
+	s := newShop(t, 2)
+	for words, want := range map[string]string{
+		"--methods weights --metrics delation":                          "did you mean deletion?",
+		"--methods weights --metrics deletion(steps=2)":                 "did you mean step?",
+		"--methods weights --metrics ,":                                 "--metrics is empty",
+		"--methods weights --metric deletion":                           "did you mean --metrics?",
+		"--metrics deletion --baseline trace":                           "the optimum of what?",
+		"--methods weights --metrics le --baseline trcae":               "want one of trace",
+		"--attributions nowhere":                                        "nowhere",
+		"--methods weights --metrics pointing-game":                     "needs boxes or masks",
+		"--methods weights --metrics deletion --reduce mean":            "want one of",
+		"--methods weights --metrics deletion(reference=blur(kernel=3)": "want a comma or a closing parenthesis",
+	} {
+		code, _, errs := s.assay("score --out run " + words + common)
+		require.Equal(t, exitUsage, code, words)
+		require.Contains(t, errs, want, words)
+	}
+	require.NoDirExists(t, "run")
+}
+
+// The examples of the help are commands that the program takes.
+func TestScoreExamples(t *testing.T) {
+	examples := regexp.MustCompile(`(?m)^ +assay (score .*)$`).FindAllStringSubmatch(scoreExamples, -1)
+	require.Len(t, examples, 3)
+	s := newShop(t, 0)
+	for _, e := range examples {
+		_, _, errs := s.assay(strings.ReplaceAll(e[1], "'", ""))
+		require.NotContains(t, errs, "unknown flag", e[1])
+		require.NotContains(t, errs, "dataset:", e[1])
+		require.Regexp(t, "gradient|runs/digits", errs, "which the fake does not have: all before was understood")
+	}
+}
+
+func TestListMetrics(t *testing.T) {
+	s := newShop(t, 0)
+	code, out, errs := s.assay("list metrics")
+	require.Equal(t, 0, code, errs)
+	require.Regexp(t, `(?m)^score +deletion .* lower is better +map, net +step=0, reference=zero, output=probability, reduce=sum +Petsiuk`, out)
+	require.Regexp(t, `(?m)^score +randomisation .* map, maps, net, graph +mode=cascading`, out)
+	require.Regexp(t, `(?m)^eval +top1 .* higher is better +- +- +-$`, out)
+	code, out, errs = s.assay("list metrics --json")
+	require.Equal(t, 0, code, errs)
+	var lines []listed
+	require.NoError(t, json.Unmarshal([]byte(out), &lines))
+	papers := 0
+	for _, l := range lines {
+		if l.Study == "score" {
+			require.NotEmpty(t, l.Paper, l.ID)
+			require.NotEmpty(t, l.Direction, l.ID)
+			require.NotEmpty(t, l.Inputs, l.ID)
+			papers++
+		}
+	}
+	require.GreaterOrEqual(t, papers, 16)
+}
