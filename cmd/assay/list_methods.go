@@ -13,7 +13,10 @@ func printMethods(env environment, lines []listed) {
 	t := table{header: []string{"family", "method", "what it is", "needs", "parameters", "source"}}
 	for _, l := range lines {
 		needs := l.Needs
-		if needs == "" {
+		switch {
+		case needs == "" && l.Base != "":
+			needs = "as " + l.Base // or what is given in its place
+		case needs == "":
 			needs = "nothing"
 		}
 		t.add(l.Family, l.ID, l.Summary, needs, defaults(l), l.Paper)
