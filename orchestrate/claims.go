@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/assay-xai/assay/metrics"
 )
@@ -15,7 +16,9 @@ const ClaimsFile = "claims.json"
 // Claim is something that a source says without a number, or shows in a plot.
 // With Higher and Lower it is checked: of every two settings of which one
 // matches Higher and the other Lower, and which are alike in all else that the
-// plan varies, the first has the higher mean of Metric over the same images.
+// plan varies, the first has the higher mean of Metric over the same images. A
+// metric of maps without parameters (le-mo) is each of the run's that goes by the
+// name (le-mo(reference=blur), too).
 type Claim struct {
 	Claim  string         `yaml:"claim"`
 	Metric string         `yaml:"metric,omitempty"`
@@ -23,6 +26,8 @@ type Claim struct {
 	Lower  map[string]any `yaml:"lower,omitempty"`
 	// Within makes it a claim that the difference is at most so much.
 	Within *float64 `yaml:"within,omitempty"`
+	// Reason says of a claim without Higher and Lower why it is not measured.
+	Reason string `yaml:"reason,omitempty"`
 }
 
 // Readings of a claim; ReadingNotMeasured is one more.
@@ -65,6 +70,8 @@ func (s Study) checkClaims(p *Plan) error {
 			return p.errorf(at, "a claim without its words (claim: ...)")
 		case (c.Higher == nil) != (c.Lower == nil):
 			return p.errorf(at, "claim %q: want both higher and lower, or none", c.Claim)
+		case c.Higher != nil && c.Reason != "":
+			return p.errorf(at, "claim %q: want higher and lower, or a reason why it is not measured", c.Claim)
 		case c.Higher == nil:
 			continue
 		case !s.hasMetric(c.Metric):
@@ -94,18 +101,24 @@ func (r *Resolved) claims(groups []measuredGroup) []ClaimRow {
 	vary := varied(r.Points)
 	for _, c := range r.Plan.Claims {
 		if c.Higher == nil {
-			out = append(out, ClaimRow{Claim: c.Claim, Reading: ReadingSeeFigures})
+			row := ClaimRow{Claim: c.Claim, Reading: ReadingSeeFigures}
+			if c.Reason != "" {
+				row.Reading, row.Reason = ReadingNotMeasured, c.Reason
+			}
+			out = append(out, row)
 			continue
 		}
 		found := false
-		for _, a := range groups {
-			if !a.is(c.Metric, c.Higher) {
-				continue
-			}
-			for _, b := range groups {
-				if b.is(c.Metric, c.Lower) && c.alike(a, b, vary) {
-					out = append(out, c.row(a, b))
-					found = true
+		for _, metric := range r.claimed(c, groups) {
+			for _, a := range groups {
+				if !a.is(metric, c.Higher) {
+					continue
+				}
+				for _, b := range groups {
+					if b.is(metric, c.Lower) && c.alike(a, b, vary) {
+						out = append(out, c.row(metric, a, b))
+						found = true
+					}
 				}
 			}
 		}
@@ -118,6 +131,23 @@ func (r *Resolved) claims(groups []measuredGroup) []ClaimRow {
 				}
 			}
 			out = append(out, ClaimRow{Claim: c.Claim, Metric: c.Metric, Reading: ReadingNotMeasured, Reason: why})
+		}
+	}
+	return out
+}
+
+// claimed lists the metrics that a claim speaks of, in the order of groups.
+func (r *Resolved) claimed(c Claim, groups []measuredGroup) []string {
+	if r.Study.Row == nil {
+		return []string{c.Metric}
+	}
+	var out []string
+	for _, g := range groups {
+		for id := range g.values { // of scores one
+			name, _, _ := strings.Cut(id, "(")
+			if (id == c.Metric || name == c.Metric) && !slices.Contains(out, id) {
+				out = append(out, id)
+			}
 		}
 	}
 	return out
@@ -190,23 +220,23 @@ func (g measuredGroup) budget() string {
 	return ""
 }
 
-func (c Claim) row(a, b measuredGroup) ClaimRow {
-	out := ClaimRow{Claim: c.Claim, Net: a.net, Metric: c.Metric, Params: Params{}}
+func (c Claim) row(metric string, a, b measuredGroup) ClaimRow {
+	out := ClaimRow{Claim: c.Claim, Net: a.net, Metric: metric, Params: Params{}}
 	for k, v := range a.params {
 		if w, ok := b.params[k]; ok && plain(v) == plain(w) {
 			out.Params[k] = v
 		}
 	}
 	var items []int
-	for item := range a.values[c.Metric] {
-		if _, ok := b.values[c.Metric][item]; ok {
+	for item := range a.values[metric] {
+		if _, ok := b.values[metric][item]; ok {
 			items = append(items, item)
 		}
 	}
 	slices.Sort(items)
 	var diff []float64
 	for _, item := range items {
-		diff = append(diff, a.values[c.Metric][item]-b.values[c.Metric][item])
+		diff = append(diff, a.values[metric][item]-b.values[metric][item])
 	}
 	if len(diff) == 0 {
 		out.Reading, out.Reason = ReadingNotMeasured, "no image has both"

@@ -9,9 +9,14 @@ import (
 // Keys of a published row that are no parameters: they say what was published,
 // or of what.
 var (
-	publishedFacts = []string{"value", "spread", "note", "tolerance"}
+	publishedFacts = []string{"value", "spread", "note", "tolerance", reasonKey}
 	publishedKeys  = []string{"net", "data", "metric"}
 )
+
+// reasonKey stands in published rows of what is not there, such as a method that
+// the catalogue lacks: they are listed as not measured, with this reason. They need
+// no value.
+const reasonKey = "reason"
 
 // Readings of a row of the summary beside a published one.
 const (
@@ -34,7 +39,7 @@ func (s Study) checkReference(p *Plan) error {
 	}
 	for i, row := range p.Reference {
 		at := fmt.Sprintf("$.reference[%d]", i)
-		if _, ok := toFloat(row["value"]); !ok {
+		if _, ok := toFloat(row["value"]); !ok && row[reasonKey] == nil {
 			return p.errorf(at, "a published row without value")
 		}
 		for _, k := range sortedKeys(row) {
@@ -83,7 +88,10 @@ func (p *Plan) wantsCost(metric string) bool {
 
 // read compares a row with a published one.
 func (row *SummaryRow) read(ref map[string]any) {
-	value, _ := toFloat(ref["value"])
+	value, ok := toFloat(ref["value"])
+	if !ok {
+		return
+	}
 	row.Reference = &value
 	if spread, ok := toFloat(ref["spread"]); ok {
 		row.ReferenceSpread = &spread
@@ -141,7 +149,9 @@ func (r *Resolved) notMeasured(rows []SummaryRow) []SummaryRow {
 			}
 		}
 		data, _ := row.Params["data"].(string)
-		row.Reason = r.whyNot(row.Net, data)
+		if row.Reason = plain(orEmpty(ref[reasonKey])); row.Reason == "" {
+			row.Reason = r.whyNot(row.Net, data)
+		}
 		row.read(ref)
 		told[row.Net], told["data "+data] = true, true
 		out = append(out, row)
@@ -180,7 +190,8 @@ func (r *Resolved) whyNot(net, data string) string {
 
 // Unmatched lists the published rows and claims of a plan that no point of its
 // grid can match, in a form for messages: they are mistakes of a plan as it was
-// published.
+// published. So are rows that a point does match although they give a reason why
+// nothing measures them.
 func (r *Resolved) Unmatched() []string {
 	var rows []SummaryRow
 	for _, n := range r.Nets {
@@ -203,7 +214,7 @@ func (r *Resolved) Unmatched() []string {
 	}
 	var out []string
 	for _, ref := range r.Plan.Reference {
-		if !slices.ContainsFunc(rows, func(row SummaryRow) bool { return row.matches(ref) }) {
+		if slices.ContainsFunc(rows, func(row SummaryRow) bool { return row.matches(ref) }) == (ref[reasonKey] != nil) {
 			out = append(out, "reference "+string(canonical(ref)))
 		}
 	}

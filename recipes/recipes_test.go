@@ -23,10 +23,10 @@ import (
 type catalogue struct{ *fake.Backend }
 
 // inputs of the nets that recipes name; those without are ImageNet's.
-var inputs = map[string][]int{"cifar-resnet20": {3, 32, 32}, "cifar-resnet56": {3, 32, 32}, "cnn3": {1, 8, 8}, "cnn3-cifar": {3, 32, 32}}
+var inputs = map[string][]int{"cifar-resnet20": {3, 32, 32}, "cifar-resnet56": {3, 32, 32}, "cnn3": {1, 8, 8}, "cnn3-cifar": {3, 32, 32}, "mlp": {30}}
 
 func netNames() []string {
-	names := []string{"cnn3", "cnn3-cifar"}
+	names := []string{"cnn3", "cnn3-cifar", "mlp"}
 	for _, p := range weights.Published() {
 		names = append(names, p.Net)
 	}
@@ -41,7 +41,22 @@ func (c catalogue) Catalogue(ctx context.Context) (orchestrate.Catalogue, error)
 		out.Nets = append(out.Nets, orchestrate.Entry{ID: name, Input: info.Input, Classes: info.Classes, Preset: info.Preset})
 	}
 	out.Imputers = append(out.Imputers, orchestrate.Entry{ID: "mean"})
+	out.Methods = append(out.Methods, methods()...)
 	return out, err
+}
+
+// methods are those that recipes name, with the parameters that they give.
+func methods() []orchestrate.Entry {
+	aligned := []orchestrate.EntryParameter{{Name: "align-corners", Type: "bool", Default: false}}
+	out := []orchestrate.Entry{
+		{ID: "grad-cam", OneChannel: true, Parameters: aligned},
+		{ID: "guided-grad-cam", Parameters: aligned},
+		{ID: "rise", OneChannel: true, Parameters: []orchestrate.EntryParameter{{Name: "samples", Type: "int", Default: 8000}}},
+	}
+	for _, id := range []string{"gradient", "input-x-gradient", "integrated-gradients", "gradient-shap", "guided-backprop", "deconvolution"} {
+		out = append(out, orchestrate.Entry{ID: id})
+	}
+	return out
 }
 
 func (c catalogue) Describe(ctx context.Context, net string, classes, features int) (orchestrate.NetInfo, error) {
@@ -118,9 +133,9 @@ func TestRecipesResolve(t *testing.T) {
 						require.NoError(t, fake.Weights(plan.Nets[i].Weights, classes))
 					}
 				}
-				if strings.HasPrefix(plan.Nets[0].Net, "cnn3") && plan.Nets[0].Weights == "" {
+				if classes, carried := map[string]int{"cnn3": 10, "cnn3-cifar": 10, "mlp": 2}[plan.Nets[0].Net]; carried && plan.Nets[0].Weights == "" {
 					plan.Nets[0].Weights = filepath.Join(t.TempDir(), "w.safetensors")
-					require.NoError(t, fake.Weights(plan.Nets[0].Weights, 10))
+					require.NoError(t, fake.Weights(plan.Nets[0].Weights, classes))
 				}
 				r, err := orchestrate.Resolve(t.Context(), plan, catalogue{&fake.Backend{Name: "cpu"}})
 				require.NoError(t, err)

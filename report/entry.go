@@ -112,12 +112,17 @@ func newEntry(rec record.Record) *entry {
 func newEntryScore(s *record.Score) *entryScore {
 	out := &entryScore{}
 	for _, c := range s.Curves {
-		if len(c.Y) == 0 || len(c.Labels) > 0 {
-			continue // of layers, which have names and no places
+		if len(c.Y) == 0 {
+			continue
 		}
 		at := thin(len(c.Y) - 1)
-		kept := scoreCurve{name: c.Name, y: pick(c.Y, at)}
-		if len(c.X) == len(c.Y) {
+		kept := scoreCurve{name: c.Name, y: pick(c.Y, at), layers: len(c.Labels) > 0}
+		switch {
+		case kept.layers:
+			for _, k := range at {
+				kept.x = append(kept.x, float64(k+1))
+			}
+		case len(c.X) == len(c.Y):
 			kept.x = pick(c.X, at)
 		}
 		out.curves = append(out.curves, kept)

@@ -25,7 +25,8 @@ type figureSpec struct {
 	// Rows and Columns are the facts of a table of pictures.
 	Rows    string `yaml:"rows"`
 	Columns string `yaml:"columns"`
-	// Curve is lerf, morf, both, or objective (the curves that are optimised).
+	// Curve is lerf, morf, both, or objective (the curves that are optimised); of
+	// scores the name of one of their curves.
 	Curve string `yaml:"curve"`
 	// Difference has two values of Panels: one more chart shows the curve of the
 	// first minus that of the second.
@@ -64,6 +65,7 @@ func figureKinds() []figureKind {
 		{"heatmaps", heatFigure},
 		{"strips", filmFigure},
 		{"gap", gapFigure},
+		{"score-curves", scoreCurvesFigure},
 	}
 }
 
@@ -108,16 +110,19 @@ func (r *run) figures(ctx context.Context, cards []card) ([]figureBlock, error) 
 
 func usageError(err error) bool { return errors.Is(err, usage.Err) }
 
-// keeps says whether a group's facts are those that the figure wants.
-func (s figureSpec) keeps(g *group) bool {
+// matches says whether a group's facts are those that the figure wants.
+func (s figureSpec) matches(g *group) bool {
 	f := g.facts()
 	for k, v := range s.Where {
 		if f[k] != plain(v) {
 			return false
 		}
 	}
-	return g.features > 0
+	return true
 }
+
+// keeps says so of a group of deletion searches.
+func (s figureSpec) keeps(g *group) bool { return g.features > 0 && s.matches(g) }
 
 // chosen lists the groups of a figure.
 func (r *run) chosen(s figureSpec) []*group {
@@ -135,7 +140,7 @@ func factText(fact, v string) string {
 	switch {
 	case v == "":
 		return missing
-	case slices.Contains(selfNamed, fact) || fact == "reference" || fact == "neighbourhood":
+	case slices.Contains(selfNamed, fact) || fact == "reference" || fact == "neighbourhood" || fact == "metric":
 		return v
 	case fact == "edge":
 		return v + " × " + v

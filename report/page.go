@@ -47,6 +47,7 @@ type page struct {
 	Train               *trainPage
 	Explain             *explainPage
 	Score               *scorePage
+	Figures             []figureBlock // of studies without a page of their own for them
 	Summary             *summaryPage
 	Claims              []claimLine
 	Missing             []missingRows
@@ -130,6 +131,11 @@ func (r *run) page(ctx context.Context) (*page, error) {
 	default:
 		p.Lede = []string{fmt.Sprintf("Results of the study %q: means over images, with 95 %% confidence bounds.", study)}
 		p.Facts = []fact{{"results", grouped(int64(len(r.entries))), ""}}
+	}
+	if p.Trace == nil && p.Transfer == nil {
+		if p.Figures, err = r.figures(ctx, nil); err != nil {
+			return nil, err
+		}
 	}
 	if n := len(r.failures); n > 0 {
 		p.Facts = append(p.Facts, fact{"failed", grouped(int64(n)), "listed below"})

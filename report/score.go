@@ -430,6 +430,9 @@ func (r *run) scoreCurves() map[curveKey][]scoreCurve {
 			name += " " + reduce
 		}
 		for _, c := range e.score.curves {
+			if c.layers {
+				continue
+			}
 			k := curveKey{e.net, g.params["data"], g.params["target"], g.params["metric"], name, c.name}
 			out[k] = append(out[k], c)
 		}
@@ -492,6 +495,8 @@ type entryScore struct{ curves []scoreCurve }
 type scoreCurve struct {
 	name string
 	x, y []float64
+	// layers have numbers from 1, in their order, and no places.
+	layers bool
 }
 
 // xs are the places of the points, 0 to 1 where the record has none.

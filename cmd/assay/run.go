@@ -135,12 +135,24 @@ func showRun(env environment, asJSON bool, out string, r *orchestrate.Resolved, 
 		if err := showScores(env, outcome); err != nil {
 			return err
 		}
+		printPublished(env, outcome.Summary)
 	default:
 		printSummary(env, shownMetrics(outcome.Summary, r.Plan.Report.Metrics))
 	}
 	printClaims(env, outcome.Claims)
 	printNotMeasured(env, outcome.Summary)
 	return nil
+}
+
+// printPublished prints the rows that have a published number, where the table of
+// scores has none.
+func printPublished(env environment, rows []orchestrate.SummaryRow) {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(row orchestrate.SummaryRow) bool { return row.Reference == nil || row.N == 0 })
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintln(env.stdout)
+	printSummary(env, rows)
 }
 
 // shownMetrics leaves out the metrics that the plan's tables do not show.
@@ -223,9 +235,12 @@ func printClaims(env environment, rows []orchestrate.ClaimRow) {
 			cells[2], cells[3], cells[4] = fmt.Sprintf("%.4f", *row.Difference), fmt.Sprintf("%.4f .. %.4f", *row.Lo, *row.Hi), strconv.Itoa(row.N)
 		}
 		for _, k := range vary {
-			v := any(row.Net)
-			if k != "net" {
-				v = row.Params[k]
+			v := row.Params[k]
+			switch k {
+			case "net":
+				v = row.Net
+			case "metric":
+				v = row.Metric
 			}
 			cells = append(cells, fmt.Sprint(orDash(v)))
 		}
@@ -235,15 +250,22 @@ func printClaims(env environment, rows []orchestrate.ClaimRow) {
 	t.print(env.stdout)
 }
 
-// claimsVary lists what the measured claims differ in.
+// claimsVary lists what the measured claims differ in, the metric where one claim has
+// several.
 func claimsVary(rows []orchestrate.ClaimRow) []string {
 	var measured []orchestrate.SummaryRow
+	metrics, several := map[string]string{}, false
 	for _, row := range rows {
 		if row.Difference != nil {
+			several = several || metrics[row.Claim] != "" && metrics[row.Claim] != row.Metric
+			metrics[row.Claim] = row.Metric
 			params := orchestrate.Params{"net": row.Net}
 			maps.Copy(params, row.Params)
 			measured = append(measured, orchestrate.SummaryRow{Params: params})
 		}
+	}
+	if several {
+		return append(varying(measured), "metric")
 	}
 	return varying(measured)
 }
