@@ -32,11 +32,11 @@ type chart struct {
 
 type chartLine struct {
 	Name, Points, Band, Faint string
-	Class                     string // l0..l7
+	Class                     string // l0..l9
 }
 
 // chartLines is the number of line styles; further lines begin anew.
-const chartLines = 8
+const chartLines = 10
 
 // span makes a chart's axes fit: a range of values widened to hold v.
 func (p *plane) span(xs, ys []float64) {
