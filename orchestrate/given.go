@@ -59,7 +59,11 @@ func (r *resolver) openFiles(ctx context.Context) error {
 			}
 			for _, v := range values {
 				if text, ok := v.(string); ok {
-					if err := r.openFile(ctx, text); err != nil {
+					open := openGiven
+					if d.Name == boxesKey {
+						open = openBoxes
+					}
+					if err := r.openFile(ctx, text, open); err != nil {
 						return r.Plan.errorf(g.at+"."+d.Name, "%s: %w", d.Name, err)
 					}
 				}
@@ -69,7 +73,7 @@ func (r *resolver) openFiles(ctx context.Context) error {
 	return nil
 }
 
-func (r *resolver) openFile(ctx context.Context, text string) error {
+func (r *resolver) openFile(ctx context.Context, text string, open func(context.Context, string) (givenFile, error)) error {
 	if r.labels[text] != "" {
 		return nil
 	}
@@ -81,7 +85,7 @@ func (r *resolver) openFile(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	file, err := openGiven(ctx, path)
+	file, err := open(ctx, path)
 	if err != nil {
 		return err
 	}

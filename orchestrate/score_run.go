@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/assay-xai/assay/internal/record"
 	"github.com/assay-xai/assay/internal/rng"
 	"github.com/assay-xai/assay/internal/usage"
 	"github.com/assay-xai/assay/scores"
+	"github.com/assay-xai/assay/trace"
 )
 
 // runScore goes through the images in groups; every map is made once for all its
@@ -65,7 +67,7 @@ type judged struct {
 
 // mapKeyOf is what units have in common that one map serves.
 func mapKeyOf(u *Unit) string {
-	return fmt.Sprint(u.Seed, " ", string(canonical(without(without(u.Params, metricKey), reduceKey))))
+	return fmt.Sprint(u.Seed, " ", string(canonical(without(without(without(u.Params, metricKey), reduceKey), boxesKey))))
 }
 
 func (j *judge) chunk(ctx context.Context, c *chunk) error {
@@ -220,10 +222,48 @@ func (j *judge) fail(e *judged, why string) error {
 	return j.emit(failed...)
 }
 
-// scored is a metric of some images: at[i] is the place of its unit among images[i]'s.
+// scored is a metric of some images: at[i] are the places of its units among
+// images[i]'s, of which there are several where one game answers several metrics.
 type scored struct {
 	images []*judged
-	at     []int
+	at     [][]int
+}
+
+// shared says that one call answers several metrics of some image.
+func (c *scored) shared() bool {
+	return slices.ContainsFunc(c.at, func(at []int) bool { return len(at) > 1 })
+}
+
+// playKey is what units have in common that one call of a metric answers: the metric
+// with its parameters, where those of one game are alike.
+func (j *judge) playKey(u *Unit) (string, error) {
+	score, parameters, err := j.s.scoreOf(u.Params)
+	if err != nil {
+		return "", err
+	}
+	id := score.ID
+	if _, err := trace.ObjectiveByID(id); err == nil {
+		id = bothCurves
+	}
+	return id + " " + string(canonical(parameters)), nil
+}
+
+// bothCurves is the metric that has what the metrics of both curves' sums are made of.
+const bothCurves = "le-mo"
+
+// share makes of the result of bothCurves that of a metric of the same game, to the
+// bit what the metric itself says.
+func share(r scores.Result, metric, output string) scores.Result {
+	if metric == bothCurves || r.Undefined != "" {
+		return r
+	}
+	objective, err := trace.ObjectiveByID(metric)
+	if err != nil {
+		return r
+	}
+	r.Value = objective.ValueOf(trace.Curve{Le: r.Curves[0].Y, Mo: r.Curves[1].Y}, output == scores.Logit)
+	r.Also = map[string]float64{"le": r.Also["le"], "mo": r.Also["mo"], "mean": r.Value / float64(len(r.Curves[0].Y))}
+	return r
 }
 
 // score runs all metrics that a method's maps are wanted for.
@@ -232,13 +272,20 @@ func (j *judge) score(ctx context.Context, images Images, list []*judged) error 
 	calls := map[string]*scored{}
 	for _, e := range list {
 		for i, u := range e.units {
-			key := fmt.Sprint(u.Params.Text(metricKey), " ", u.Params.Text(reduceKey))
+			key, err := j.playKey(&u)
+			if err != nil {
+				return err
+			}
 			if calls[key] == nil {
 				order = append(order, key)
 				calls[key] = &scored{}
 			}
 			c := calls[key]
-			c.images, c.at = append(c.images, e), append(c.at, i)
+			if n := len(c.images); n > 0 && c.images[n-1] == e {
+				c.at[n-1] = append(c.at[n-1], i)
+			} else {
+				c.images, c.at = append(c.images, e), append(c.at, []int{i})
+			}
 		}
 	}
 	for _, key := range order {
@@ -261,7 +308,7 @@ func (j *judge) score(ctx context.Context, images Images, list []*judged) error 
 // fill some batches, few where an image fills them by itself, so that a kill costs
 // little.
 func (j *judge) group(c *scored) (int, error) {
-	u := c.images[0].units[c.at[0]]
+	u := c.images[0].units[c.at[0][0]]
 	shape, err := j.s.shapeOf(u.Net, u.Data)
 	if err != nil {
 		return 0, err
@@ -290,25 +337,42 @@ func (j *judge) compute(ctx context.Context, images Images, c scored) error {
 		}
 		return nil
 	case errors.Is(err, usage.Err):
-		return j.emit(record.Failure(c.images[0].records[c.at[0]], err.Error()))
+		failed := make([]record.Record, len(c.at[0]))
+		for i, at := range c.at[0] {
+			failed[i] = record.Failure(c.images[0].records[at], err.Error())
+		}
+		return j.emit(failed...)
 	case err != nil:
-		return fmt.Errorf("scoring the map of %s by %s: %w", c.images[0].image, c.images[0].records[c.at[0]].Method, err)
+		return fmt.Errorf("scoring the map of %s by %s: %w", c.images[0].image, c.images[0].records[c.at[0][0]].Method, err)
 	}
 	seconds := time.Since(start).Seconds() / float64(len(c.images))
-	records := make([]record.Record, len(c.images))
+	var records []record.Record
 	for i, e := range c.images {
-		rec := e.records[c.at[i]]
-		rec.Cost.Seconds = seconds
-		rec.Warnings = append(append(rec.Warnings, e.warnings...), results[i].Warnings...)
-		rec.Score = scoreRecord(results[i])
-		records[i] = rec
+		for _, at := range c.at[i] {
+			rec := e.records[at]
+			result := results[i]
+			if c.shared() {
+				score, parameters, err := j.s.scoreOf(e.units[at].Params)
+				if err != nil {
+					return err
+				}
+				result = share(result, score.ID, plain(parameters["output"]))
+			}
+			rec.Cost.Seconds = seconds / float64(len(c.at[i]))
+			rec.Warnings = slices.Concat(rec.Warnings, e.warnings, result.Warnings)
+			rec.Score = scoreRecord(result)
+			records = append(records, rec)
+		}
 	}
 	return j.emit(records...)
 }
 
 func (j *judge) results(ctx context.Context, images Images, c scored) (results []scores.Result, err error) {
-	first := c.images[0].units[c.at[0]]
+	first := c.images[0].units[c.at[0][0]]
 	score, parameters, err := j.s.scoreOf(first.Params)
+	if err == nil && c.shared() {
+		score, err = scores.ByID(bothCurves)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -321,10 +385,14 @@ func (j *judge) results(ctx context.Context, images Images, c scored) (results [
 		spec.Method = &method
 	}
 	group := scores.Group{Seed: first.Seed}
-	for _, e := range c.images {
+	for i, e := range c.images {
+		region, err := j.region(e.units[c.at[i][0]], score)
+		if err != nil {
+			return nil, err
+		}
 		spec.Rows = append(spec.Rows, e.row)
 		spec.Keys = append(spec.Keys, rng.Key(first.Seed, "attribution", e.image))
-		group.Images = append(group.Images, scores.Image{ID: e.image, Target: e.target, Map: e.Map})
+		group.Images = append(group.Images, scores.Image{ID: e.image, Target: e.target, Map: e.Map, Region: region})
 	}
 	stage, err := j.net.Stage(ctx, images, spec)
 	if err != nil {

@@ -42,6 +42,7 @@ const (
 	metricKey       = "metric"
 	attributionsKey = "attributions"
 	baselineKey     = "baseline"
+	boxesKey        = "boxes"
 	nanKey          = "nan"
 	// nanFail and nanSkip say what becomes of maps with values that are no numbers.
 	nanFail, nanSkip = "fail", "skip"
@@ -62,6 +63,8 @@ func scoreParameters() []Parameter {
 			Summary: "trace: the searched optimum of le, mo and le-mo; its budget and schedule in parentheses: trace(evaluations=20000)"},
 		{Name: metricKey, Type: "spec", Default: "deletion", Catalogue: scoreMetrics, Hidden: true,
 			Summary: "metrics of assay list metrics, with their parameters: pixel-flipping(step=56)"},
+		{Name: boxesKey, Type: fileType, Hidden: true,
+			Summary: "lines IMAGE X0 Y0 X1 Y1 of what is to be found, in pixels of what the net sees; none: the data's own masks, where it has them"},
 		{Name: reduceKey, Type: "string",
 			Choices: ids(dataset.MapReductions(), func(r dataset.MapReduction) string { return r.ID }),
 			Summary: "what becomes of a map's channels; none given: the metric's own"},
@@ -100,6 +103,9 @@ func checkScore(r *Resolved, p Params) (Params, error) {
 		}
 		return out, nil
 	}
+	if score.Needs(scores.InputRegion) && p.Text(boxesKey) != "" {
+		out[boxesKey] = p[boxesKey]
+	}
 	if p.Text(nanKey) == nanSkip {
 		out[nanKey] = nanSkip
 	}
@@ -137,8 +143,8 @@ func fitScore(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (Params, e
 		}
 	}
 	switch {
-	case score.Needs(scores.InputRegion):
-		return nil, usage.Errorf("metric %s needs boxes or masks of what is to be found, and data %s has none", score.ID, d.Name)
+	case score.Needs(scores.InputRegion) && p.Text(boxesKey) == "" && !d.Set.HasForeground():
+		return nil, usage.Errorf("metric %s needs boxes or masks of what is to be found, and data %s has none: want --boxes FILE", score.ID, d.Name)
 	case score.Needs(scores.InputGraph) && n.Info.BlackBox:
 		return nil, &inapplicable{usage.Errorf("metric %s needs the layers of the net, and net %s is a black box (%s)", score.ID, n.Name, n.Info.Reason)}
 	case score.Needs(scores.InputMaps) && p.Text(methodKey) == "":
@@ -154,6 +160,9 @@ func fitScore(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (Params, e
 		}
 	}
 	if err := r.announce(n, d, p, shape); err != nil {
+		return nil, err
+	}
+	if err := r.checkBoxes(n, d, p, shape); err != nil {
 		return nil, err
 	}
 	return p, r.checkAttributions(n, d, p, shape)
@@ -236,7 +245,7 @@ func scoreRows(r *Resolved) int {
 // scoreRow is what a row of the summary is of.
 func scoreRow(r *Resolved, point Params) (metric string, params Params) {
 	params = maps.Clone(point)
-	for _, k := range []string{metricKey, attributionsKey, baselineKey, nanKey} {
+	for _, k := range []string{metricKey, attributionsKey, baselineKey, boxesKey, nanKey} {
 		delete(params, k)
 	}
 	params[methodKey] = r.rowName(point)

@@ -440,3 +440,67 @@ func TestScoreReduce(t *testing.T) {
 	require.Len(t, outcome.Contests, 2)
 	require.Equal(t, []string{"random sum", "random abs-sum"}, []string{outcome.Contests[0].Competitors[0].Name, outcome.Contests[0].Competitors[1].Name})
 }
+
+// The pointing game knows what is to be found from boxes.
+func TestScoreBoxes(t *testing.T) {
+	w := newWorld(t, 4) // a/0000 b/0001 c/0002 a/0003
+	point := func(x, y int) []float32 {
+		m := make([]float32, 64)
+		m[y*8+x] = 1
+		return m
+	}
+	w.writeMaps("own.npz", map[string][]float32{"a/0000.jpg": point(2, 3), "b/0001.jpg": point(6, 6), "c/0002.jpg": point(0, 7), "a/0003.jpg": point(1, 1)}, nil)
+	require.NoError(t, os.WriteFile(w.path("boxes.txt"), []byte("# two boxes of one image\na/0000.jpg 2 3 3 4\nb/0001.jpg 0 0 6 6\nc/0002.jpg,5,5,8,8\nc/0002.jpg,0,7,1,8\n"), 0o666))
+	grid := subst(`{attributions: DIR/own.npz, boxes: DIR/boxes.txt, metric: ["pointing-game(tolerance=0)", sparseness]}`, w.dir)
+	outcome, err := w.run(w.plan("score", grid), "out")
+	require.NoError(t, err)
+	got := w.byScore("out")["own"]["pointing-game(tolerance=0)"]
+	for image, want := range map[string]float64{"a/0000.jpg": 1, "b/0001.jpg": 0, "c/0002.jpg": 1} {
+		require.Equal(t, want, *got[image].Score.Value, image)
+	}
+	require.Equal(t, "no region", got["a/0003.jpg"].Score.Undefined)
+	require.Equal(t, 3, outcome.Contests[0].Competitors[0].N)
+	for _, r := range w.byScore("out")["own"]["sparseness"] {
+		require.NotContains(t, r.Params, "boxes")
+	}
+	for text, want := range map[string]string{
+		"a/0000.jpg 1 2 3": "want IMAGE X0 Y0 X1 Y1", "a/0000.jpg 1 2 x 4": "want whole numbers", "a/0000.jpg 3 3 3 5": "no pixel", "\n": "has no boxes",
+		"z/1.jpg 0 0 2 2": "none of the images of data", "a/0000.jpg 0 0 9 9": "outside of the 8x8 pixels",
+	} {
+		require.NoError(t, os.WriteFile(w.path("boxes.txt"), []byte(text), 0o666))
+		_, err := w.run(w.plan("score", grid), "bad")
+		require.ErrorIs(t, err, usage.Err, text)
+		require.ErrorContains(t, err, want, text)
+	}
+}
+
+// One game answers le, mo and le-mo, each with the bits that it has alone, and when
+// only a part of them is left to do.
+func TestScoresOfOneGame(t *testing.T) {
+	w := newWorld(t, 5)
+	metrics := []string{"le(edge=4)", "mo(edge=4)", "le-mo(edge=4)"}
+	_, err := w.run(w.plan("score", `{method: [weights, random], metric: ["le(edge=4)", "mo(edge=4)", "le-mo(edge=4)"]}`), "all")
+	require.NoError(t, err)
+	all := w.records("all")
+	alone := map[string]record.Record{}
+	for i, metric := range metrics {
+		out := fmt.Sprint("one", i)
+		_, err := w.run(w.plan("score", `{method: [weights, random], metric: "`+metric+`"}`), out)
+		require.NoError(t, err)
+		maps.Copy(alone, w.records(out))
+	}
+	require.Equal(t, alone, all)
+	lines := strings.SplitAfter(w.read("all/results.jsonl"), "\n")
+	require.NoError(t, os.MkdirAll(w.path("part"), 0o777))
+	var kept []string
+	for i, line := range lines {
+		if i%4 == 1 || i%7 == 0 {
+			kept = append(kept, line)
+		}
+	}
+	require.NoError(t, os.WriteFile(w.path("part/results.jsonl"), []byte(strings.Join(kept, "")), 0o666))
+	require.NoError(t, os.WriteFile(w.path("part/plan.yaml"), []byte(w.read("all/plan.yaml")), 0o666))
+	_, err = w.run(w.plan("score", `{method: [weights, random], metric: ["le(edge=4)", "mo(edge=4)", "le-mo(edge=4)"]}`), "part")
+	require.NoError(t, err)
+	require.Equal(t, all, w.records("part"))
+}

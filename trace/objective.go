@@ -47,6 +47,21 @@ const unit = 1 << 40
 // toFloat turns a fixed-point sum into a number.
 func toFloat(fixed int64) float64 { return float64(fixed) / unit }
 
+// ValueOf is the objective's value of two curves by probability or by logit, which
+// all is finite of: to the bit what solver order gives for them.
+func (o Objective) ValueOf(c Curve, logit bool) float64 {
+	var sum int64
+	for sign, points := range map[int64][]float64{o.Le: c.Le, o.Mo: c.Mo} {
+		for _, v := range points {
+			if !logit {
+				v = min(max(v, 0), 1)
+			}
+			sum += sign * int64(math.RoundToEven(v*unit))
+		}
+	}
+	return toFloat(sum)
+}
+
 // NotFiniteError says that a net returned NaN or an infinite output, which ends
 // the search of that image.
 type NotFiniteError struct {

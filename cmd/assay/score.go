@@ -35,6 +35,7 @@ func scoreCommand(env environment) *cli.Command {
 			&cli.StringFlag{Name: "metrics", Usage: "`METRICS` of assay list metrics, separated by commas (default: deletion)", Category: scoresCategory},
 			&cli.StringFlag{Name: "reduce", Usage: "what becomes of channels before maps are scored: `REDUCTION` " + strings.Join(reductions(), ", ") + "; several are separated by commas (default: each metric's own)", Category: scoresCategory},
 			&cli.StringFlag{Name: "baseline", Usage: "trace: the searched optimum of le, mo and le-mo beside the methods; its `SEARCH` may have a budget: trace(evaluations=20000)", Category: scoresCategory},
+			&cli.StringFlag{Name: "boxes", Usage: "`FILE` of lines IMAGE X0 Y0 X1 Y1, in pixels of what the net sees: what the pointing game is to find", Category: scoresCategory},
 			&cli.BoolFlag{Name: "skip-nan", Usage: "count maps with values that are no numbers as undefined (default: they are an error)", Category: scoresCategory},
 		}, studyFlags()...),
 		Action: func(c *cli.Context) error {
@@ -95,6 +96,9 @@ func scorePlan(c *cli.Context) (*orchestrate.Plan, error) {
 		if values[k] != nil {
 			plan.Grid[k] = values[k]
 		}
+	}
+	if c.IsSet("boxes") {
+		plan.Grid["boxes"] = c.String("boxes")
 	}
 	if c.Bool("skip-nan") {
 		plan.Grid["nan"] = "skip"
