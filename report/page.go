@@ -178,7 +178,7 @@ func (r *run) defaultTitle(study string) string {
 	if len(nets) > 4 {
 		nets = append(nets[:3:3], fmt.Sprintf("%d more", len(nets)-3))
 	}
-	verb := map[string]string{"trace": "What matters to ", "eval": "How well ", "train": "Training ", "transfer": "What they share: ", "explain": "Explaining ", "score": "How good explanations are of "}[study]
+	verb := map[string]string{"trace": "What matters to ", "eval": "How well ", "train": "Training ", "transfer": "What they share: ", "explain": "Explaining ", "score": "Judging explanations of "}[study]
 	switch {
 	case len(nets) == 0:
 		return "Report of a run"
