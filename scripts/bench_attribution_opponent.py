@@ -1,11 +1,11 @@
-"""The opponent of `assay bench --only explain,score`: captum, pytorch-grad-cam and
+"""The opponent of parts explain and score of `assay bench`: captum, pytorch-grad-cam and
 Quantus on PyTorch's eager nets, measured in the same run.
 
 Reads one JSON command a line on standard input and answers with one JSON line:
   {"do": "hello", "threads": 2}                     -> versions, "" for what is not installed
   {"do": "raw", "net": NET, "backward": true, "seconds": 1}
   {"do": "explain", "net": NET, "library": "captum", "method": "integrated-gradients", "options": {"steps": 50}, "seconds": 1}
-  {"do": "score", "net": NET, "library": "quantus", "method": "infidelity", "options": {...}, "seconds": 1}
+  {"do": "explain", "net": NET, "library": "Quantus", "method": "infidelity", "options": {"patch": 56}, "seconds": 1}
                                                     -> {"rate": images a second, "how": in what batches}
                                                     or {"missing": library} or {"error": why not}
 NET is resnet18, cifar-resnet20 or efficientnet-lite0, with random weights: the cost
@@ -99,7 +99,11 @@ class Job:
 
     def batch(self, backward, cache={}):
         if (self.name, backward) not in cache:
-            rates = {b: rate(0.3, b, self.step(b, backward)) for b in BATCHES[self.side]}
+            rates = {}
+            for b in BATCHES[self.side]:
+                run = self.step(b, backward)
+                run()  # warms up
+                rates[b] = rate(0.3, b, run)
             cache[self.name, backward] = max(rates, key=rates.get)
         return cache[self.name, backward]
 
@@ -312,6 +316,7 @@ def hello(command):
 
 ACTIONS = {"hello": hello, "raw": raw, "explain": explain}
 
-for line in sys.stdin:
-    request = json.loads(line)
-    print(json.dumps(ACTIONS[request["do"]](request)), file=answers, flush=True)
+if __name__ == "__main__":
+    for line in sys.stdin:
+        request = json.loads(line)
+        print(json.dumps(ACTIONS[request["do"]](request)), file=answers, flush=True)

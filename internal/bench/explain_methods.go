@@ -70,6 +70,7 @@ type other struct {
 type attribution struct {
 	spec   string // as users write it
 	needs  needs
+	tails  int // runs of the net after a layer, which are in needs by their cost
 	others []other
 	known  bool // what it needs is
 }
@@ -134,7 +135,7 @@ func (s subject) attribution(id string) (attribution, bool) {
 		"score-cam":  {needs: needs{forwards: 1 + whole}, others: cams()},
 		// The net once; after the layer, pooling and a linear layer for every channel,
 		// in multiplications.
-		"ablation-cam":     {needs: needs{forwards: 1 + (whole+1)*whole*s.classes()/s.multiplications}, others: cams()},
+		"ablation-cam":     {needs: needs{forwards: 1 + (whole+1)*whole*s.classes()/s.multiplications}, tails: s.channels + 1, others: cams()},
 		"guided-grad-cam":  {needs: needs{gradients: 1}, others: captum(1, nil)},
 		"occlusion":        {needs: needs{forwards: 1 + benchFeatures}, others: captum(1, map[string]any{"window": s.window()})},
 		"feature-ablation": {needs: needs{forwards: 1 + benchFeatures}, others: captum(1, nil)},

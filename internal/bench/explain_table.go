@@ -36,6 +36,8 @@ func (l line) cells() []string {
 		needed = "not known"
 	}
 	switch {
+	case l.tails > 0:
+		needed = fmt.Sprintf("1 f + %d runs of what follows the layer, together %s", l.tails, needed)
 	case l.ran.rows() == 0 || l.ran == l.needs:
 	case l.needs.gradients == 0 && l.ran.gradients > 0: // counted as a gradient, wherever it is
 		needed += " (and the gradient at the layer)"

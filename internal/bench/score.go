@@ -116,9 +116,9 @@ func (l *lab) layers(ctx context.Context) ([]scores.Layer, error) {
 	return stage.Layers(), nil
 }
 
-// judge measures a score on a group that fills some batches.
+// judge measures a score on a group that fills eight batches, like a run of the study.
 func (l *lab) judge(ctx context.Context, j judged, out *line) error {
-	n := max(1, int(math.Ceil(4*float64(l.batch)/max(out.needs.rows(), 1))))
+	n := max(1, int(math.Ceil(8*float64(l.batch)/max(out.needs.rows(), 1))))
 	images, err := l.images(ctx, n)
 	if err != nil {
 		return err
