@@ -218,6 +218,85 @@ claims:
 	}
 }
 
+// A claim of a score without parameters is of all metrics of that name, and one with
+// a reason is listed as not measured.
+func TestClaimsOfScores(t *testing.T) {
+	w := newWorld(t, 3)
+	text := planText(w.dir, "score", `{metric: ["le-mo(edge=2)", "le-mo(edge=2,output=logit)", sparseness]}`) + `grids:
+- {method: [weights, random]}
+- {baseline: trace(iterations=200)}
+claims:
+- {claim: all, metric: le-mo, higher: {method: trace optimum}, lower: {method: random}}
+- {claim: one, metric: 'le-mo(edge=2,output=logit)', higher: {method: trace optimum}, lower: {method: random}}
+- {claim: none, metric: mo, higher: {method: trace optimum}, lower: {method: random}}
+- {claim: later, reason: not there yet}
+`
+	outcome, err := w.run(w.parse(text), "out")
+	require.NoError(t, err)
+	type found struct{ claim, metric, reading, reason string }
+	var got []found
+	for _, c := range outcome.Claims {
+		if c.Difference != nil { // no order is above the optimum: which reading depends on three images
+			require.GreaterOrEqual(t, *c.Difference, 0.)
+			require.Equal(t, 3, c.N)
+			c.Reading = "compared"
+		}
+		got = append(got, found{c.Claim, c.Metric, c.Reading, c.Reason})
+	}
+	require.Equal(t, []found{
+		{"all", "le-mo(edge=2)", "compared", ""},
+		{"all", "le-mo(edge=2,output=logit)", "compared", ""},
+		{"one", "le-mo(edge=2,output=logit)", "compared", ""},
+		{"none", "mo", "not measured", "no two settings of this run to compare"},
+		{"later", "", "not measured", "not there yet"},
+	}, got)
+	_, err = w.run(w.parse(planText(w.dir, "score", "{metric: sparseness}")+
+		"claims: [{claim: x, metric: sparseness, higher: {method: weights}, lower: {method: random}, reason: later}]\n"), "bad")
+	require.ErrorIs(t, err, usage.Err)
+	require.ErrorContains(t, err, "or a reason why it is not measured")
+}
+
+// Published rows of what is not there are listed with their reason, and need no
+// value; those that could be measured all the same are mistakes of the plan.
+func TestPublishedRowsWithAReason(t *testing.T) {
+	w := newWorld(t, 2)
+	rows := `reference:
+- {net: tiny, method: iba, metric: sparseness, value: 3, reason: IBA is not there yet}
+- {net: tiny, method: lrp, reason: LRP is not there yet}
+- {net: tiny, method: random, metric: sparseness, value: 0.5, tolerance: 1}
+`
+	text := planText(w.dir, "score", "{metric: sparseness, method: [weights, random]}") + rows
+	outcome, err := w.run(w.parse(text), "out")
+	require.NoError(t, err)
+	missing := map[string]orchestrate.SummaryRow{}
+	for _, row := range outcome.Summary {
+		if row.Reading == orchestrate.ReadingNotMeasured {
+			missing[row.Reason] = row
+		} else if row.Params["method"] == "random" {
+			require.Equal(t, orchestrate.ReadingAgrees, row.Reading)
+		}
+	}
+	require.Len(t, missing, 2)
+	require.Equal(t, 3., *missing["IBA is not there yet"].Reference)
+	require.Equal(t, "iba", missing["IBA is not there yet"].Params["method"])
+	require.Nil(t, missing["LRP is not there yet"].Reference)
+	require.Contains(t, w.read("out/summary.csv"), "LRP is not there yet")
+
+	for text, want := range map[string]int{
+		text: 0,
+		text + "- {net: tiny, method: weights, metric: sparseness, value: 1, reason: not there}\n": 1,
+		text + "- {net: tiny, method: wieghts, metric: sparseness, value: 1}\n":                    1,
+	} {
+		r, err := orchestrate.Resolve(t.Context(), w.parse(text), w.backend)
+		require.NoError(t, err)
+		require.Len(t, r.Unmatched(), want)
+		require.NoError(t, r.Close())
+	}
+	_, err = w.run(w.parse(text+"- {net: tiny, method: random}\n"), "bad")
+	require.ErrorIs(t, err, usage.Err)
+	require.ErrorContains(t, err, "a published row without value")
+}
+
 // Settings are compared that differ in what the claim speaks of, and in what
 // follows from that: the start of another solver, the temperature of another
 // output; and not those with another budget.

@@ -187,6 +187,49 @@ func TestARecipeRuns(t *testing.T) {
 	}
 }
 
+// Recipes of methods have the searched optimum beside them, and list what the program
+// does not have with the reason.
+func TestARecipeOfMethodsRuns(t *testing.T) {
+	machine(t)
+	plan := parse(t, "trace-table1-methods", "demo")
+	plan.Device, plan.Batch, plan.Threads = "cpu", 8, 1
+	plan.Nets[0].Weights = filepath.Join(t.TempDir(), "w.safetensors")
+	require.NoError(t, fake.Weights(plan.Nets[0].Weights, 10))
+	// The fake's methods for those that it only knows by name.
+	plan.Grids = []map[string]any{{"method": []any{"weights", "random"}}, {"baseline": "trace(iterations=50)"}}
+	plan.Reference = append(plan.Reference, map[string]any{"net": "cnn3", "method": "trace optimum", "metric": "le-mo(edge=4)", "value": 1., "tolerance": 1e9})
+	plan.Claims = append(plan.Claims, orchestrate.Claim{Claim: "above chance", Metric: "le-mo", Higher: map[string]any{"method": "trace optimum"}, Lower: map[string]any{"method": "random"}})
+	out := filepath.Join(t.TempDir(), "out")
+	outcome, err := orchestrate.Run(t.Context(), orchestrate.Job{Plan: plan, Out: out, Open: catalogue{&fake.Backend{}}.open})
+	require.NoError(t, err)
+	require.Equal(t, 4*3*(2+1), outcome.Units)
+	reasons := map[string]int{}
+	for _, row := range outcome.Summary {
+		if row.Reading == orchestrate.ReadingNotMeasured {
+			require.NotNil(t, row.Reference)
+			reasons[row.Reason]++
+		}
+	}
+	// Six nets and three references of each.
+	require.Equal(t, map[string]int{"IBA is not there yet": 18, "extremal perturbation is not there yet": 18,
+		"excitation backpropagation is not there yet": 18, "scale demo does not measure it": 6 * 18}, reasons)
+	holds := 0
+	for _, c := range outcome.Claims {
+		if c.Claim == "above chance" {
+			require.Equal(t, orchestrate.ReadingHolds, c.Reading, c.Metric)
+			holds++
+		}
+	}
+	require.Equal(t, 3, holds, "at each reference")
+	path, err := report.Write(t.Context(), out, report.Options{})
+	require.NoError(t, err)
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, want := range []string{"le-mo(edge=4) · LeRF", "le-mo(edge=4,reference=mean) · MoRF", "trace optimum", "IBA is not there yet", "agrees"} {
+		require.Contains(t, string(page), want)
+	}
+}
+
 // Figures that recipes ask for are those that reports know.
 func TestFiguresOfRecipes(t *testing.T) {
 	for _, name := range recipes.Names() {
