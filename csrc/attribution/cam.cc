@@ -63,13 +63,14 @@ at::Tensor class_activation(const Method& method, Context& context, const Explai
   in_blocks(rows.size(), context.run.batch(), [&](int64_t begin, int64_t count) {
     const at::Tensor x = context.run.padded(rows.x.narrow(0, begin, count));
     const std::vector<at::Tensor> values = net.head(x);
-    Activated activated{begin, count, values[0].narrow(0, 0, count).contiguous(), {}};
+    const at::Tensor activations = values[0].narrow(0, 0, count).contiguous();
+    at::Tensor pulled;
     if (gradients) {
       std::vector<int64_t> targets(rows.targets.begin() + begin, rows.targets.begin() + begin + count);
       targets.resize(static_cast<size_t>(x.size(0)), targets.back());
       Tape tape = net.record(values);
       const at::Tensor of_logits = Evaluator::logit_gradient(tape.logits, targets);
-      activated.gradients = net.pull(std::move(tape), of_logits).narrow(0, 0, count).contiguous();
+      pulled = net.pull(std::move(tape), of_logits).narrow(0, 0, count).contiguous();
       context.run.count(0, count);
     }
     context.run.count(count, 0);
@@ -78,9 +79,7 @@ at::Tensor class_activation(const Method& method, Context& context, const Explai
     // Image by image: sums of libtorch's may go another way for another number of images.
     std::vector<at::Tensor> maps;
     for (int64_t i = 0; i < count; ++i) {
-      Activated one{begin + i, 1, activated.activations.narrow(0, i, 1), {}};
-      if (gradients) one.gradients = activated.gradients.narrow(0, i, 1);
-      maps.push_back(map(one));
+      maps.push_back(map({activations.narrow(0, i, 1), gradients ? pulled.narrow(0, i, 1) : pulled}));
     }
     parts.push_back(finished(method, at::cat(maps), rows) + finite.unsqueeze(1));
   });

@@ -20,20 +20,19 @@ nlohmann::json cam_parameters();
 // neither, or where the rows there are no [C,h,w].
 std::string layer_of(const Method& method, const Context& context);
 
-// Activations A ([count,C,h,w]) of a block of rows, contiguous, and where wanted the
-// gradient of the target's logit with respect to them.
+// Activations A of one row at the layer, [1,C,h,w], and where wanted the gradient of
+// the target's logit with respect to them, contiguous.
 struct Activated {
-  int64_t begin, count;
   at::Tensor activations, gradients;
 };
 
-// maps[row] = map(activated) for all rows, a batch at a time: [count,h,w] each, before
-// the ReLU. Answers [N,1,H,W] after ReLU and upsampling ([N,1,h,w] with upsample=false).
+// map gives a row's [1,h,w] before the ReLU. Answers [N,1,H,W] after ReLU and upsampling
+// ([N,1,h,w] with upsample=false).
 at::Tensor class_activation(const Method& method, Context& context, const Explained& rows, bool gradients,
                             at::Tensor (*map)(const Activated& activated));
 
-// Values of the layer and of what passes it by, for images[begin..begin+count) (head of the
-// net's differentiator), without padding.
+// Values of the layer and of what passes it by for at most a batch of images x: what
+// the differentiator's head answers, without the padding.
 std::vector<at::Tensor> values_at(Context& context, const std::string& layer, const at::Tensor& x);
 
 // [N,h,w] as the method's map of these rows.
