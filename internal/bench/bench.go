@@ -140,7 +140,9 @@ func (r Result) Markdown() string {
 	fmt.Fprintf(b, "# Benchmarks\n\nWritten by `make bench`; both sides of a ratio were measured turn about in that one run, and the ratio is\n")
 	fmt.Fprintf(b, "the median over the rounds. Machines are noisy: compare ratios, not rates of different runs.\n\n")
 	fmt.Fprintf(b, "Machine: %s. Versions: %s.\n\n", r.Machine, r.Versions)
-	fmt.Fprintf(b, "| what | assay | opponent | opponent's figure | ratio | wanted |\n|---|---|---|---|---|---|\n")
+	if len(r.Rows) > 0 {
+		fmt.Fprintf(b, "| what | assay | opponent | opponent's figure | ratio | wanted |\n|---|---|---|---|---|---|\n")
+	}
 	for _, row := range r.Rows {
 		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n", row.Name, figure(row.Ours, row.Unit), dash(row.Opponent),
 			figure(row.Theirs, row.Unit), figure(row.Ratio, "x"), dash(row.Target))

@@ -17,8 +17,8 @@ const wantedShare = .85
 
 // Parts of Options.Seconds: a turn of a method, of the raw rates around it.
 const (
-	turnPart = 1. / 6
-	rawPart  = 1. / 12
+	turnPart = 1. / 8
+	rawPart  = 1. / 16
 )
 
 // line is a method or score with what it is compared with.

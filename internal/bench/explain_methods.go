@@ -103,14 +103,15 @@ func (s subject) attributions(c orchestrate.Catalogue) []attribution {
 }
 
 func (s subject) attribution(id string) (attribution, bool) {
+	least := 1.
+	if s.small {
+		least = 1.5
+	}
 	captum := func(want float64, options map[string]any) []other {
-		if s.small {
-			want = max(want, 1.5)
-		}
-		return []other{{library: "captum", method: id, options: options, want: want}}
+		return []other{{library: "captum", method: id, options: options, want: max(want, least)}}
 	}
 	cams := func() []other {
-		return []other{{library: "pytorch-grad-cam", method: id, want: 1}}
+		return []other{{library: "pytorch-grad-cam", method: id, want: least}}
 	}
 	samples := func(n int) map[string]any { return map[string]any{"samples": n} }
 	whole := float64(s.channels)
