@@ -31,11 +31,9 @@ at::Tensor attribute(const Method& method, Context& context, const Explained& ro
           sizes[0] = some;
           block.push_back(one.expand(sizes));
         }
-        block[0] = block[0].contiguous(at::MemoryFormat::Contiguous).clone();
         // Row 0 of all is the whole; row c + 1 is without channel c.
-        for (int64_t r = 0; r < some; ++r) {
-          if (first + r > 0) block[0][r][first + r - 1].zero_();
-        }
+        block[0] = block[0].clone(at::MemoryFormat::ChannelsLast);
+        block[0].diagonal(first - 1, 0, 1).zero_();
         scores.push_back(net.tail(block).select(1, target).to(at::kDouble));
         context.run.count(some, 0);
       });

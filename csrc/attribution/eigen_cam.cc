@@ -5,17 +5,22 @@
 namespace assay {
 namespace {
 
-// The sign of a singular vector is arbitrary: ours makes the map go up with the
-// sum of all channels.
+// By the smaller of the two matrices of products, in double: what a singular value
+// decomposition would give in a tenth of its time. The sign of a singular vector is
+// arbitrary: ours makes the map go up with the sum of all channels.
 at::Tensor map(const Activated& a) {
-  const at::Tensor maps = a.activations[0];  // [C,h,w]
-  at::Tensor pixels = maps.flatten(1).t();   // pixels x channels
+  const at::Tensor maps = a.activations[0];                 // [C,h,w]
+  at::Tensor pixels = maps.flatten(1).t().to(at::kDouble);  // pixels x channels
   pixels = pixels - pixels.mean(0, /*keepdim=*/true);
-  const at::Tensor v = std::get<2>(at::linalg_svd(pixels, /*full_matrices=*/false))[0];
-  const at::Tensor along = pixels.matmul(v);
-  const at::Tensor all = pixels.sum(1);  // centred
-  const bool turn = along.dot(all).item<double>() < 0;
-  return (turn ? along.neg() : along).view({1, maps.size(1), maps.size(2)});
+  const bool by_pixel = pixels.size(0) <= pixels.size(1);
+  const at::Tensor products = by_pixel ? pixels.matmul(pixels.t()) : pixels.t().matmul(pixels);
+  const auto [values, vectors] = at::linalg_eigh(products);  // ascending
+  const at::Tensor first = vectors.select(1, vectors.size(1) - 1);
+  // pixels v = sigma u
+  const at::Tensor along =
+      by_pixel ? first * at::sqrt(at::relu(values[values.size(0) - 1])) : pixels.matmul(first);
+  const bool turn = along.dot(pixels.sum(1)).item<double>() < 0;  // the sum is centred
+  return (turn ? along.neg() : along).view({1, maps.size(1), maps.size(2)}).to(maps.scalar_type());
 }
 
 }  // namespace
