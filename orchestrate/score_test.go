@@ -3,6 +3,7 @@ package orchestrate_test
 import (
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -503,4 +504,50 @@ func TestScoresOfOneGame(t *testing.T) {
 	_, err = w.run(w.plan("score", `{method: [weights, random], metric: ["le(edge=4)", "mo(edge=4)", "le-mo(edge=4)"]}`), "part")
 	require.NoError(t, err)
 	require.Equal(t, all, w.records("part"))
+}
+
+// What needs the layers of a net is no metric of a black box; all else is.
+func TestScoreBlackBox(t *testing.T) {
+	w := newWorld(t, 2)
+	w.backend.BlackBox = true
+	_, err := w.run(w.plan("score", `{method: weights, metric: randomisation}`), "none")
+	require.ErrorIs(t, err, usage.Err)
+	require.ErrorContains(t, err, "metric randomisation needs the layers of the net, and net tiny is a black box (made so)")
+	outcome, err := w.run(w.plan("score", `{method: weights, metric: [randomisation, "deletion(step=16)", "max-sensitivity(samples=2)"]}`), "out")
+	require.NoError(t, err)
+	require.Equal(t, 2*2, outcome.Units)
+}
+
+// A run that ends at whatever call of the device, or has too little memory, is none
+// the worse for it.
+func TestScoreAfterFailures(t *testing.T) {
+	w := newWorld(t, 5)
+	_, err := w.run(w.plan("score", scoreGrid), "whole")
+	require.NoError(t, err)
+	whole := w.records("whole")
+	before := 0
+	for _, at := range []int64{1, 3, 8, 20} {
+		start := w.backend.Calls()
+		w.backend.Fail = func(call int64) error {
+			if call-start == at {
+				return errors.New("unplugged")
+			}
+			return nil
+		}
+		_, err := w.run(w.plan("score", scoreGrid), "out")
+		w.backend.Fail = nil
+		w.closed()
+		require.Zero(t, w.backend.OpenStages.Load(), "stages left open")
+		if err != nil {
+			require.ErrorContains(t, err, "unplugged")
+		}
+		if _, err := os.Stat(w.path("out/results.jsonl")); err == nil {
+			n := len(w.records("out"))
+			require.GreaterOrEqual(t, n, before)
+			before = n
+		}
+	}
+	_, err = w.run(w.plan("score", scoreGrid), "out")
+	require.NoError(t, err)
+	require.Equal(t, whole, w.records("out"))
 }

@@ -165,14 +165,20 @@ func printScores(env environment, list []orchestrate.Contest) {
 	rows := map[string][]string{}
 	optimum, undefined, shares := []string{orchestrate.OptimumName}, 0, 0
 	images := 0
+	bounds := len(list) <= mostBounds
 	for _, c := range list {
 		arrow := lowerArrow
 		if c.HigherIsBetter {
 			arrow = higherArrow
 		}
-		t.header = append(t.header, c.Metric+" "+arrow, "95 % of means", "rank")
+		t.right[len(t.header)] = true
+		t.header = append(t.header, c.Metric+" "+arrow)
+		if bounds {
+			t.header = append(t.header, "95 % of means")
+		}
+		t.right[len(t.header)] = true
+		t.header = append(t.header, "rank")
 		n := len(t.header)
-		t.right[n-3], t.right[n-1] = true, true
 		if c.Optimum != nil {
 			t.header = append(t.header, "share of the optimum")
 			t.right[n] = true
@@ -195,21 +201,31 @@ func printScores(env environment, list []orchestrate.Contest) {
 						mean += fmt.Sprintf(" (n=%d)", one.N)
 					}
 					cells = []string{mean, scoreText(one.Lo) + " .. " + scoreText(one.Hi), rankText(one)}
+					if !bounds {
+						cells[2] = strconv.FormatFloat(one.Rank, 'f', -1, 64)
+					}
 				}
 				if one.Share != nil {
 					share = fmt.Sprintf("%.3f", *one.Share)
 				}
 			}
+			if !bounds {
+				cells = []string{cells[0], cells[2]}
+			}
 			if rows[name] = append(rows[name], cells...); c.Optimum != nil {
 				rows[name] = append(rows[name], share)
 			}
 		}
-		if c.Optimum != nil {
-			optimum = append(optimum, scoreText(*c.Optimum), "", "", "1.000")
-			shares++
-		} else {
-			optimum = append(optimum, "", "", "")
+		cells := []string{"", ""}
+		if bounds {
+			cells = append(cells, "")
 		}
+		if c.Optimum != nil {
+			cells[0] = scoreText(*c.Optimum)
+			cells = append(cells, "1.000")
+			shares++
+		}
+		optimum = append(optimum, cells...)
 	}
 	for _, name := range names {
 		t.add(append([]string{name}, rows[name]...)...)
@@ -218,14 +234,30 @@ func printScores(env environment, list []orchestrate.Contest) {
 		t.add(optimum...)
 	}
 	t.print(env.stdout)
-	fmt.Fprintf(env.stdout, "\nMeans over %d images, %s the best of a metric; %s higher is better, %s lower. Ranks with 95 %% bounds (bootstrap over images).\n", images, bestMark, higherArrow, lowerArrow)
+	where := "Ranks with 95 % bounds (bootstrap over images)."
+	if !bounds {
+		where = "Bounds are in ranks.csv and the report."
+	}
+	fmt.Fprintf(env.stdout, "\nMeans over %d images, %s the best of a metric; %s higher is better, %s lower. %s\n", images, bestMark, higherArrow, lowerArrow, where)
 	if undefined > 0 {
 		fmt.Fprintf(env.stdout, "%d scores are undefined and in no mean; results.jsonl says why.\n", undefined)
 	}
+	var verdicts []string
+	of := map[string][]string{}
 	for _, c := range list {
-		fmt.Fprintln(env.stdout, c.Metric+": "+c.Verdict)
+		if of[c.Verdict] == nil {
+			verdicts = append(verdicts, c.Verdict)
+		}
+		of[c.Verdict] = append(of[c.Verdict], c.Metric)
+	}
+	for _, v := range verdicts {
+		fmt.Fprintln(env.stdout, strings.Join(of[v], ", ")+": "+v)
 	}
 }
+
+// mostBounds is for how many metrics the table has intervals of means: more do not
+// stand side by side on a terminal.
+const mostBounds = 3
 
 func leader(c orchestrate.Contest, one orchestrate.Competitor) bool {
 	return !slices.ContainsFunc(c.Competitors, func(o orchestrate.Competitor) bool { return o.Rank > 0 && o.Rank < one.Rank })

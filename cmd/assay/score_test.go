@@ -20,7 +20,7 @@ func TestScoreCommand(t *testing.T) {
 	require.Regexp(t, `(?m)^trace optimum .* 1\.000`, out)
 	require.Regexp(t, `(?m)^weights +\S`, out)
 	require.Contains(t, out, "Means over 4 images")
-	require.Contains(t, out, "sparseness: no method is significantly better than another (Wilcoxon, Holm over 3 pairs, level 0.05; 4 images cannot show more for 3 pairs)")
+	require.Contains(t, out, "sparseness, le-mo(edge=4), deletion(step=16): no method is significantly better than another (Wilcoxon, Holm over 3 pairs, level 0.05; 4 images cannot show more for 3 pairs)")
 	for _, name := range []string{"summary.csv", "ranks.csv", "wins.csv", "contests.json", "report.html"} {
 		require.FileExists(t, "run/"+name)
 	}

@@ -35,6 +35,8 @@ type Backend struct {
 	FailStep func(step int64) error
 	// Memory is the largest batch that fits; 0 is no limit.
 	Memory int
+	// BlackBox makes nets say that only their answers are known.
+	BlackBox bool
 
 	calls atomic.Int64
 	// Open counts what was opened and not closed.
@@ -106,7 +108,10 @@ const inputs = 16
 
 // Describe answers for "tiny", "tiny-wide" and "logistic".
 func (b *Backend) Describe(_ context.Context, net string, classes, features int) (orchestrate.NetInfo, error) {
-	info := orchestrate.NetInfo{Net: net, Preset: "digits", Input: []int{3, 8, 8}, Classes: 10}
+	info := orchestrate.NetInfo{Net: net, Preset: "digits", Input: []int{3, 8, 8}, Classes: 10, BlackBox: b.BlackBox}
+	if b.BlackBox {
+		info.Reason = "made so"
+	}
 	if net == "logistic" {
 		info.Preset, info.Input, info.Classes = "table", []int{30}, 2
 		if features > 0 {
