@@ -113,8 +113,10 @@ FORMULA = [
         {"id": "score-cam", "layer": "features.1.conv.0.2"}, {"id": "ablation-cam", "layer": "features.1.conv.0.2"})),
 ]
 REAL = [
-    ("cifar-resnet20", 32, IMAGENET, 2, ALL),
-    ("efficientnet-lite0", 224, TF_LITE, 2, few(5, {"id": "smoothgrad", "samples": 3}, {"id": "gradient-shap"})),
+    ("cifar-resnet20", 32, IMAGENET, 2, few(
+        10, {"id": "smoothgrad", "samples": 5}, {"id": "vargrad", "samples": 4}, {"id": "gradient-shap"},
+        {"id": "score-cam"}, {"id": "ablation-cam"}, {"id": "layer-cam", "layer": "layer2"})),
+    ("efficientnet-lite0", 224, TF_LITE, 1, few(5, {"id": "smoothgrad", "samples": 3}, {"id": "gradient-shap"})),
 ]
 
 

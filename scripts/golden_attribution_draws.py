@@ -25,16 +25,24 @@ def unit(first, second):
     return ((first | second << np.uint64(32)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
+NOISE, INTERPOLATION = 1, 2
+
+
 class Draws:
     def __init__(self, key):
         self.key = key
 
     def normal(self, sample, shape):
+        """Element 4b + 2p + i: the cosine (i = 0) or sine of pair p of block b."""
         count = int(np.prod(shape))
-        c = philox(self.key, sample, np.arange(count))
-        values = np.sqrt(-2 * np.log(1 - unit(c[0], c[1]))) * np.cos(2 * np.pi * unit(c[2], c[3]))
-        return torch.from_numpy(values).reshape(shape)
+        words = philox(self.key, np.arange((count + 3) // 4), NOISE << 56 | sample)
+        u = [(w.astype(np.float64) + 0.5) * 2.0**-32 for w in words]
+        values = []
+        for p in (0, 2):
+            radius, angle = np.sqrt(-2 * np.log(u[p])), 2 * np.pi * u[p + 1]
+            values += [radius * np.cos(angle), radius * np.sin(angle)]
+        return torch.from_numpy(np.stack(values, 1).ravel()[:count].copy()).reshape(shape)
 
     def uniform(self, sample):
-        c = philox(self.key, sample, 1 << 40)
-        return float(unit(c[0], c[1]))
+        first, second, _, _ = philox(self.key, sample, INTERPOLATION << 56)
+        return float(unit(first, second))

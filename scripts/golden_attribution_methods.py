@@ -98,7 +98,7 @@ def ensemble(ask, spec):
 
 
 def gradient_shap(ask, spec):
-    assert spec.get("baselines", "zero") == "zero"
+    assert spec.get("baseline", "zero") == "zero"
     samples = spec.get("samples", 5)
     drawn = torch.stack([ask.draws.normal(s, ask.x.shape[1:]) for s in range(samples)])
     along = np.array([ask.draws.uniform(s) for s in range(samples)])

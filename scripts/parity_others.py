@@ -98,8 +98,11 @@ def relus():
 
     # pytorch-grad-cam's guided backprop looks for the class nn.ReLU.
     model = pytorch_grad_cam.GuidedBackpropReLUModel(copy.deepcopy(right), device="cpu")
+    before = sum(isinstance(part, nn.ReLU) for part in model.model.modules())
     got = torch.from_numpy(model(x.detach().clone(), target).transpose(2, 0, 1))[None]
     say("pytorch-grad-cam, guided backprop on the modular ResNet-18 off captum's by", off(got, guided))
+    after = sum(isinstance(part, nn.ReLU) for part in model.model.modules())
+    say("... ReLU modules of the net before and after", f"{before}, {after}")
 
     # ReLU6.
     original = filled(torchvision.models.mobilenet_v2(), "mobilenet-v2")
@@ -109,6 +112,9 @@ def relus():
     got = captum_guided(original, x, target)
     say("ReLU6 (MobileNetV2), guided backprop off by", off(got, guided))
     say("... and off the plain gradient by", off(got, gradient))
+    model = pytorch_grad_cam.GuidedBackpropReLUModel(copy.deepcopy(original), device="cpu")
+    got = torch.from_numpy(model(x.detach().clone(), target).transpose(2, 0, 1))[None]
+    say("... pytorch-grad-cam's off the plain gradient by", off(got, gradient))
 
     class Split(nn.Module):
         def __init__(self):
@@ -152,10 +158,6 @@ def integrals():
         say(f"linear net, {rule}, 50 steps: off by", off(got, right))
     net = module("resnet18")
     target = top(net, x)
-    with in_double():
-        double = captum.attr.IntegratedGradients(net).attribute(x, target=target, n_steps=10, method="riemann_middle")
-    got = captum.attr.IntegratedGradients(net).attribute(x, target=target, n_steps=10, method="riemann_middle")
-    say("steps in float32 (a net in double, ResNet-18, middle, 10 steps): off by", off(got, double))
     say("Saliency: share of negative values that it returns by default", float(
         (captum.attr.Saliency(net).attribute(x, target=target) < 0).double().mean()))
     # The noise's scale and its seed.
@@ -247,7 +249,7 @@ def cams():
             handle.remove()
         return torch.stack(weights)
 
-    for path in ("layer3", "layer3.1.bn1"):
+    for path in ("layer3", "layer3.1.conv1", "layer3.1.bn2"):
         seen = {}
 
         class Seen(pytorch_grad_cam.AblationCAM):

@@ -1,5 +1,6 @@
 // What maps must satisfy whatever the net is, on small random nets; and nets so
 // small that the answers are known.
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "api/error.h"
 #include "attribution/method.h"
+#include "graph/ops.h"
 #include "test/random_graph.h"
 
 namespace assay {
@@ -20,12 +23,16 @@ using Activations = RandomNet::Activations;
 
 constexpr uint64_t kSeeds = 12;
 
-bool known(const json& spec) {
-  const auto& all = method_registry();
-  return std::any_of(all.begin(), all.end(),
-                     [&](const MethodEntry& entry) { return entry.id == spec.at("id"); }) &&
-         (!spec.contains("base") || known(spec.at("base")));
-}
+// Small nets gain nothing from threads.
+struct Quiet {
+  Quiet() { at::set_num_threads(1); }
+  ~Quiet() { at::set_num_threads(before); }
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+
+  const int before = at::get_num_threads();
+  const at::NoGradGuard no_grad;
+};
 
 double largest(const at::Tensor& x) { return x.abs().max().item<double>(); }
 
@@ -77,7 +84,7 @@ void expect_derivatives(const Net& net, const Explained& rows, const at::Tensor&
 }
 
 TEST(Axioms, GradientIsTheDerivativeOfEachTarget) {
-  const at::NoGradGuard no_grad;
+  const Quiet quiet;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     for (const bool table : {false, true}) {
       const RandomNet random{.seed = seed, .activations = Activations::kSmooth, .table = table};
@@ -95,28 +102,27 @@ TEST(Axioms, GradientIsTheDerivativeOfEachTarget) {
 
 // Sundararajan et al. 2017, proposition 1.
 TEST(Axioms, IntegratedGradientsAreComplete) {
-  if (!known({{"id", "integrated-gradients"}})) GTEST_SKIP() << "SKIP: not in the catalogue yet";
-  const at::NoGradGuard no_grad;
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  const Quiet quiet;
+  for (uint64_t seed = 1; seed <= kSeeds / 2; ++seed) {
     for (const bool table : {false, true}) {
       for (const Activations kind : {Activations::kSmooth, Activations::kRelu}) {
         const RandomNet random{.seed = seed, .activations = kind, .table = table};
         const auto net = random.build();
-        const Explained rows = explained(random.rows(3), random.classes);
+        const Explained rows = explained(random.rows(2), random.classes);
         Explained none = rows;
         none.x = at::zeros_like(rows.x);
         const at::Tensor change = outputs_of(*net, rows) - outputs_of(*net, none);
         Context context(*net, 4);
         const bool smooth = kind == Activations::kSmooth;
-        const Method method({{"id", "integrated-gradients"}, {"steps", smooth ? 60 : 400}});
+        const Method method({{"id", "integrated-gradients"}, {"steps", smooth ? 40 : 200}});
         const at::Tensor map = method.attribute(context, rows);
         const at::Tensor sums = map.flatten(1).sum(1);
         // Quadrature is as good as exact along a smooth path. A kinked one is off by
         // about a step's share of what the gradient changes.
         const double scale = map.flatten(1).abs().sum(1).max().item<double>();
         EXPECT_LE(largest(sums - change), (smooth ? 1e-6 : 2e-2) * scale) << "seed " << seed;
-        ASSERT_EQ(context.deltas.size(), 3U);
-        for (int64_t r = 0; r < 3; ++r) {
+        ASSERT_EQ(context.deltas.size(), 2U);
+        for (int64_t r = 0; r < 2; ++r) {
           EXPECT_NEAR(context.deltas[static_cast<size_t>(r)], (sums - change)[r].item<double>(), 1e-9)
               << "seed " << seed;
         }
@@ -127,19 +133,18 @@ TEST(Axioms, IntegratedGradientsAreComplete) {
 
 // Every rule of quadrature comes to the same with many steps.
 TEST(Axioms, QuadraturesAgree) {
-  if (!known({{"id", "integrated-gradients"}})) GTEST_SKIP() << "SKIP: not in the catalogue yet";
-  const at::NoGradGuard no_grad;
+  const Quiet quiet;
   const RandomNet random{.seed = 3, .activations = Activations::kSmooth};
   const auto net = random.build();
-  const Explained rows = explained(random.rows(2), random.classes);
+  const Explained rows = explained(random.rows(1), random.classes);
   const auto with = [&](const char* rule, int64_t steps) {
     return map_of(*net, {{"id", "integrated-gradients"}, {"rule", rule}, {"steps", steps}}, rows, 64);
   };
-  const at::Tensor want = with("gauss-legendre", 60);
+  const at::Tensor want = with("gauss-legendre", 40);
   // Errors of order 1/n and 1/n^2.
-  for (const char* rule : {"left", "right"}) expect_close(with(rule, 400), want, 1e-1, rule);
-  for (const char* rule : {"middle", "trapezoid"}) expect_close(with(rule, 400), want, 1e-4, rule);
-  expect_close((with("left", 400) + with("right", 400)) / 2, want, 1e-4, "left and right");
+  for (const char* rule : {"left", "right"}) expect_close(with(rule, 200), want, 1e-1, rule);
+  for (const char* rule : {"middle", "trapezoid"}) expect_close(with(rule, 200), want, 4e-4, rule);
+  expect_close((with("left", 200) + with("right", 200)) / 2, want, 4e-4, "left and right");
 }
 
 struct SpecCase {
@@ -164,11 +169,8 @@ std::vector<SpecCase> cases(std::initializer_list<const char*> specs) {
 
 class SpecTest : public testing::TestWithParam<SpecCase> {
  protected:
-  void SetUp() override {
-    if (!known(spec)) GTEST_SKIP() << "SKIP: not in the catalogue yet: " << spec.dump();
-  }
   const json& spec = GetParam().spec;
-  const at::NoGradGuard no_grad;
+  const Quiet quiet;
 };
 
 // ---- what the net does not read gets nothing
@@ -261,9 +263,8 @@ class LinearNet : public testing::TestWithParam<LinearCase> {};
 
 TEST_P(LinearNet, HasTheAnalyticAnswer) {
   const json& spec = GetParam().spec;
-  if (!known(spec)) GTEST_SKIP() << "SKIP: not in the catalogue yet: " << spec.dump();
-  const at::NoGradGuard no_grad;
-  for (uint64_t seed = 1; seed <= kSeeds / 2; ++seed) {
+  const Quiet quiet;
+  for (uint64_t seed = 1; seed <= kSeeds / 3; ++seed) {
     for (const bool table : {false, true}) {
       if (table ? !GetParam().tables : !GetParam().images) continue;
       const Linear linear(seed, table);
@@ -343,8 +344,7 @@ INSTANTIATE_TEST_SUITE_P(Methods, Folded,
 // ---- no biases: the net is homogeneous of degree 1 (Euler's theorem)
 
 TEST(Axioms, InputXGradientSumsToTheLogitWithoutBiases) {
-  if (!known({{"id", "input-x-gradient"}})) GTEST_SKIP() << "SKIP: not in the catalogue yet";
-  const at::NoGradGuard no_grad;
+  const Quiet quiet;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     for (const bool table : {false, true}) {
       const RandomNet random{.seed = seed, .bias = false, .table = table};
@@ -360,27 +360,40 @@ TEST(Axioms, InputXGradientSumsToTheLogitWithoutBiases) {
 
 class Rows : public SpecTest {};
 
+// To the bit in f32. In f64 matrix products are MKL's, whose last digit may depend on where a
+// row lies in memory.
 TEST_P(Rows, DoNotDependOnTheSplitNorTheOrder) {
   constexpr int64_t kBatch = 4;
   for (const Precision precision : {Precision::kF32, Precision::kF64}) {
+    const bool single = precision == Precision::kF32;
     for (uint64_t seed = 1; seed <= 3; ++seed) {
       const RandomNet random{.seed = seed};
       const auto net = random.build(precision);
       Explained rows = explained(random.rows(7), random.classes);
-      if (precision == Precision::kF32) rows.x = rows.x.to(at::kFloat);
-      const at::Tensor all = map_of(*net, spec, rows, kBatch);
-      EXPECT_TRUE(at::equal(map_of(*net, spec, rows, kBatch), all)) << "seed " << seed << ": again";
+      if (single) rows.x = rows.x.to(at::kFloat);
+      // NaN is Ablation-CAM's answer where a logit is not positive.
+      const auto map = [&](const Explained& some, int64_t batch) {
+        return at::nan_to_num(map_of(*net, spec, some, batch), -1);
+      };
+      const at::Tensor all = map(rows, kBatch);
+      EXPECT_GT(all.max().item<double>(), 0);
+      const auto expect_same = [&](const at::Tensor& got, const at::Tensor& want, const char* what) {
+        const std::string where = "seed " + std::to_string(seed) + ": " + what;
+        if (single) {
+          EXPECT_TRUE(at::equal(got, want)) << where;
+        } else {
+          expect_close(got, want, 1e-9, where);
+        }
+      };
+      expect_same(map(rows, kBatch), all, "again");
       const std::vector<int64_t> order = {5, 0, 6, 3, 1, 4, 2};
-      EXPECT_TRUE(at::equal(map_of(*net, spec, rows.rows(order), kBatch),
-                            all.index_select(0, at::tensor(order, at::kLong))))
-          << "seed " << seed << ": another order";
+      expect_same(map(rows.rows(order), kBatch), all.index_select(0, at::tensor(order, at::kLong)),
+                  "another order");
       for (const int64_t alone : {0, 6}) {
-        EXPECT_TRUE(at::equal(map_of(*net, spec, rows.rows({alone}), kBatch)[0], all[alone]))
-            << "seed " << seed << ": alone";
+        expect_same(map(rows.rows({alone}), kBatch)[0], all[alone], "alone");
       }
       // Another batch shape may round differently.
-      expect_close(map_of(*net, spec, rows, 3), all, precision == Precision::kF64 ? 1e-9 : 1e-3,
-                   "seed " + std::to_string(seed) + ": another batch");
+      expect_close(map(rows, 3), all, single ? 1e-3 : 1e-9, "another batch");
     }
   }
 }
@@ -405,6 +418,7 @@ INSTANTIATE_TEST_SUITE_P(
         R"({"id":"xgrad-cam"})",
         R"({"id":"eigen-cam"})",
         R"({"id":"score-cam"})",
+        R"({"id":"ablation-cam","layer":"last"})",
         R"({"id":"guided-grad-cam"})",
     })),
     test_name);
@@ -446,20 +460,17 @@ void PrintTo(const Known& c, std::ostream* out) { *out << c.spec.dump(); }
 class MultiLayer : public testing::TestWithParam<Known> {};
 
 TEST_P(MultiLayer, HasTheKnownAnswer) {
-  const Known& known_answer = GetParam();
-  if (!known(known_answer.spec)) {
-    GTEST_SKIP() << "SKIP: not in the catalogue yet: " << known_answer.spec.dump();
-  }
-  const at::NoGradGuard no_grad;
+  const Known& answer = GetParam();
+  const Quiet quiet;
   const auto net = multi_layer();
   const Explained rows = explained(doubles({20, 50, 30}).unsqueeze(0), 2, {0});
   EXPECT_EQ(outputs_of(*net, rows).item<double>(), 392);
-  const at::Tensor got = map_of(*net, known_answer.spec, rows, 8);
-  EXPECT_LE(largest(got[0] - doubles(known_answer.want)), known_answer.tolerance) << got;
+  const at::Tensor got = map_of(*net, answer.spec, rows, 8);
+  EXPECT_LE(largest(got[0] - doubles(answer.want)), answer.tolerance) << got;
 }
 
 // The gradient is 4 where s > 10, 3 below: 3 for the first tenth of the path from 0.
-std::vector<Known> known_answers() {
+std::vector<Known> answers() {
   const auto of = [](const char* text) { return json::parse(text); };
   return {
       {of(R"({"id":"gradient"})"), {4, 4, 4}, 1e-12},
@@ -483,7 +494,7 @@ std::vector<Known> known_answers() {
   };
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, MultiLayer, testing::ValuesIn(known_answers()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Methods, MultiLayer, testing::ValuesIn(answers()), [](const auto& info) {
   return test_name({SpecCase{info.param.spec}, info.index});
 });
 
@@ -506,11 +517,10 @@ class OneConv : public testing::Test {
 
   std::unique_ptr<Net> net_;
   Explained rows_;
-  const at::NoGradGuard no_grad_;
+  const Quiet quiet_;
 };
 
 TEST_F(OneConv, GradCamBeforeAndAfterTheActivation) {
-  if (!known({{"id", "grad-cam"}})) GTEST_SKIP() << "SKIP: not in the catalogue yet";
   const auto at_layer = [&](const char* layer) {
     return map({{"id", "grad-cam"}, {"layer", layer}, {"upsample", false}}).view(-1);
   };
@@ -521,7 +531,6 @@ TEST_F(OneConv, GradCamBeforeAndAfterTheActivation) {
 
 // Both kinds of upsampling of the 2x2 map to 4x4, by hand.
 TEST_F(OneConv, MapsAreUpsampledBilinearly) {
-  if (!known({{"id", "grad-cam"}})) GTEST_SKIP() << "SKIP: not in the catalogue yet";
   const at::Tensor small = doubles({0, 4, 28, 32.5}).view({2, 2});
   for (const bool corners : {false, true}) {
     // Place i of 4 lies between the two rows at this share of the second.
@@ -532,6 +541,32 @@ TEST_F(OneConv, MapsAreUpsampledBilinearly) {
     const at::Tensor got = map({{"id", "grad-cam"}, {"align-corners", corners}});
     ASSERT_EQ(got.sizes(), at::IntArrayRef({1, 1, 4, 4}));
     EXPECT_LE(largest(got[0][0] - want), 1e-10) << corners;
+  }
+}
+
+// ---- what is not defined is not made up
+
+TEST(GuidedRules, AreRefusedByOpAndLayer) {
+  const Quiet quiet;
+  for (const OpKind kind : {OpKind::kLeakyRelu, OpKind::kElu, OpKind::kGelu, OpKind::kSilu, OpKind::kSigmoid,
+                            OpKind::kTanh, OpKind::kHardswish, OpKind::kHardsigmoid}) {
+    GraphBuilder b({3});
+    const int x = b.simple(kind, "bend", {b.linear("one", 0, 4, false)});
+    const auto net = net_of(
+        "bent", b.finish(b.linear("two", x, 2, false), ""),
+        {{"one.weight", at::ones({4, 3}, at::kDouble)}, {"two.weight", at::ones({2, 4}, at::kDouble)}});
+    const Explained rows = explained(at::ones({1, 3}, at::kDouble), 2);
+    for (const char* id : {"guided-backprop", "deconvolution"}) {
+      std::string message = "no error";
+      try {
+        map_of(*net, {{"id", id}}, rows);
+      } catch (const Error& error) {
+        message = error.what();
+      }
+      const std::string op = op_definition(kind).name;
+      EXPECT_NE(message.find(std::string(id) + ": not defined for " + op + " at bend"), std::string::npos)
+          << message;
+    }
   }
 }
 
@@ -552,12 +587,10 @@ struct Quadratic {
 };
 
 TEST(Draws, OfSmoothGradHaveMeanAndVariance) {
-  if (!known({{"id", "smoothgrad"}}) || !known({{"id", "vargrad"}}))
-    GTEST_SKIP() << "SKIP: not in the catalogue yet";
-  const at::NoGradGuard no_grad;
+  const Quiet quiet;
   const Quadratic quadratic;
   const Explained rows = explained(doubles({1, 2, -1, .5, 3}).unsqueeze(0), 1, {0});
-  constexpr int64_t kSamples = 4000;
+  constexpr int64_t kSamples = 1500;
   const at::Tensor gradient = at::mv(quadratic.hessian, rows.x[0]);
   // Of H(x+e), e ~ N(0,s^2): mean H x, variance s^2 times the sum of H's squares in a row.
   const at::Tensor spread = quadratic.hessian.square().sum(1);
@@ -567,7 +600,7 @@ TEST(Draws, OfSmoothGradHaveMeanAndVariance) {
     const auto of = [&](const char* id) {
       json spec = with;
       spec["id"] = id;
-      return map_of(*quadratic.net, spec, rows, 64)[0];
+      return map_of(*quadratic.net, spec, rows, 500)[0];
     };
     const at::Tensor variance = s * s * spread;
     // Five standard errors: of a mean, and of a normal sample's variance.
@@ -581,8 +614,7 @@ TEST(Draws, OfSmoothGradHaveMeanAndVariance) {
 }
 
 TEST(Draws, OfGradientShapAreUniformAlongThePath) {
-  if (!known({{"id", "gradient-shap"}})) GTEST_SKIP() << "SKIP: not in the catalogue yet";
-  const at::NoGradGuard no_grad;
+  const Quiet quiet;
   const Quadratic quadratic;
   const Explained rows = explained(doubles({1, 2, -1, .5, 3}).unsqueeze(0), 1, {0});
   constexpr int64_t kSamples = 4000;
