@@ -1,18 +1,20 @@
 // Maps against captum and pytorch-grad-cam (scripts/golden_attribution.py says how
 // those were asked), in double precision on both sides; and float32 against it.
-#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attribution/method.h"
 #include "image/image.h"
+#include "test/explained.h"
 #include "test/fill.h"
 
 namespace assay {
@@ -102,7 +104,7 @@ double gap(const at::Tensor& map, const json& golden) {
 class AttributionGolden : public testing::TestWithParam<Golden> {};
 
 TEST_P(AttributionGolden, MapsAsElsewhere) {
-  const at::NoGradGuard no_grad;
+  const Quiet quiet;
   const json& golden = GetParam().net;
   const auto net = net_of(golden);
   net->prepare(at::kCPU, Precision::kF64);
