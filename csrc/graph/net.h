@@ -80,7 +80,8 @@ class Net {
   // columns also takes [N,C,H,W] with C*H*W = F), any memory format. Returns
   // ordinary contiguous logits [N,classes] on the device, f32 (f64 at that
   // precision). For a given N a row's bits depend neither on its place in the
-  // batch nor on the other rows (see onednn_engine.cc on how).
+  // batch nor on the other rows (see onednn_engine.cc on how); in f64, whose matrix
+  // products are MKL's, the last digit may.
   // Throws invalid before prepare and for other shapes.
   at::Tensor forward(const at::Tensor& x) const;
 
