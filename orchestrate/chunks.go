@@ -24,6 +24,27 @@ type chunks struct {
 	done   sync.WaitGroup
 }
 
+// eachChunk calls f with units and their images, at most size images at a time; they
+// are closed when f returns.
+func eachChunk(ctx context.Context, s *Session, units []Unit, size int, f func(*chunk) error) error {
+	next := prefetch(ctx, s, units, size)
+	defer next.stop()
+	for {
+		c, err := next.get()
+		if err != nil || c == nil {
+			return err
+		}
+		err = f(c)
+		c.images.Close()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// wholeBatches is at most n images, in batches, and at least a batch.
+func (s *Session) wholeBatches(n int) int { return max(1, n/s.Batch()) * s.Batch() }
+
 // prefetch starts reading; size is the largest number of images in a chunk.
 func prefetch(ctx context.Context, s *Session, units []Unit, size int) *chunks {
 	ctx, cancel := context.WithCancel(ctx)

@@ -53,38 +53,38 @@ const evalChunk = 32
 
 func runEval(ctx context.Context, s *Session, units []Unit, emit func(...record.Record) error) error {
 	return s.eachNet(ctx, units, func(net Net, units []Unit) error {
-		size := max(s.Batch(), evalChunk/s.Batch()*s.Batch())
-		next := prefetch(ctx, s, units, size)
-		defer next.stop()
-		for {
-			c, err := next.get()
-			if err != nil || c == nil {
-				return err
-			}
+		return eachChunk(ctx, s, units, s.wholeBatches(evalChunk), func(c *chunk) error {
 			records, err := s.evalChunk(ctx, net, c)
-			if err == nil {
-				err = emit(records...)
-			}
-			c.images.Close()
 			if err != nil {
 				return err
 			}
-		}
+			return emit(records...)
+		})
 	})
 }
 
 func (s *Session) evalChunk(ctx context.Context, net Net, c *chunk) ([]record.Record, error) {
 	start := time.Now()
+	records, err := s.predict(ctx, net, c)
+	if err != nil {
+		return nil, err
+	}
+	seconds := time.Since(start).Seconds() / float64(len(c.units))
+	for i := range records {
+		records[i].Cost = record.Cost{Seconds: seconds, Evaluations: 1, Forwards: 1}
+	}
+	return records, nil
+}
+
+// predict begins the record of every unit of a chunk.
+func (s *Session) predict(ctx context.Context, net Net, c *chunk) ([]record.Record, error) {
 	predictions, err := net.Predict(ctx, c.images, min(evalTop, net.Info().Classes), s.Batch())
 	if err != nil {
 		return nil, fmt.Errorf("running net %s: %w", c.units[0].Net.Name, err)
 	}
-	seconds := time.Since(start).Seconds() / float64(len(c.units))
 	records := make([]record.Record, len(c.units))
 	for i, u := range c.units {
-		row := c.row[i]
-		records[i] = s.begin(u, predictions[row], c.failed[row])
-		records[i].Cost = record.Cost{Seconds: seconds, Evaluations: 1, Forwards: 1}
+		records[i] = s.begin(u, predictions[c.row[i]], c.failed[c.row[i]])
 	}
 	return records, nil
 }

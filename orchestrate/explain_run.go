@@ -33,19 +33,7 @@ func runExplain(ctx context.Context, s *Session, units []Unit, emit func(...reco
 	return s.eachNet(ctx, units, func(net Net, units []Unit) error {
 		units = sortUnits(units)
 		x.net = net
-		next := prefetch(ctx, s, units, max(s.Batch(), explainImages/s.Batch()*s.Batch()))
-		defer next.stop()
-		for {
-			c, err := next.get()
-			if err != nil || c == nil {
-				return err
-			}
-			err = x.chunk(ctx, c)
-			c.images.Close()
-			if err != nil {
-				return err
-			}
-		}
+		return eachChunk(ctx, s, units, s.wholeBatches(explainImages), func(c *chunk) error { return x.chunk(ctx, c) })
 	})
 }
 
@@ -76,21 +64,29 @@ func callKey(u *Unit) string {
 	return fmt.Sprint(u.Seed, " ", string(canonical(without(u.Params, reduceKey))))
 }
 
+// predictTarget is predict for units that explain a class, of which the net must have it.
+func (s *Session) predictTarget(ctx context.Context, net Net, c *chunk) ([]record.Record, error) {
+	records, err := s.predict(ctx, net, c)
+	classes := net.Info().Classes
+	for i, r := range records {
+		if r.Error == "" && (r.Target < 0 || r.Target >= classes) {
+			records[i] = record.Failure(r, fmt.Sprintf("no class to explain: the image's label is %d, the net's classes are 0..%d", r.Target, classes-1))
+		}
+	}
+	return records, err
+}
+
 // chunk explains the images of a chunk by all methods that want them.
 func (x *explainer) chunk(ctx context.Context, c *chunk) error {
-	predictions, err := x.net.Predict(ctx, c.images, min(evalTop, x.net.Info().Classes), x.s.Batch())
+	records, err := x.s.predictTarget(ctx, x.net, c)
 	if err != nil {
-		return fmt.Errorf("running net %s: %w", c.units[0].Net.Name, err)
+		return err
 	}
 	var order []string
 	calls := map[string][]explained{}
 	for i, u := range c.units {
-		row := c.row[i]
-		rec := x.s.begin(u, predictions[row], c.failed[row])
+		row, rec := c.row[i], records[i]
 		rec.Method = u.Params.Text(methodKey)
-		if rec.Error == "" && (rec.Target < 0 || rec.Target >= x.net.Info().Classes) {
-			rec = record.Failure(rec, fmt.Sprintf("no class to explain: the image's label is %d, the net's classes are 0..%d", rec.Target, x.net.Info().Classes-1))
-		}
 		if rec.Error != "" {
 			if err := x.keep([]keptMaps{{units: []Unit{u}, records: []record.Record{rec}}}); err != nil {
 				return err

@@ -8,12 +8,10 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -224,37 +222,7 @@ func TestKilledExplainGoesOn(t *testing.T) {
 	w := newWorld(t, 70)
 	_, err := w.run(w.plan("explain", explainGrid), "whole")
 	require.NoError(t, err)
-	killed := 0
-	for range 3 {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), explainChildVariable+"="+w.dir)
-		var words strings.Builder
-		cmd.Stderr = &words
-		require.NoError(t, cmd.Start())
-		before := lines(w.path("killed/results.jsonl"))
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		var waited error
-		for running := true; running; {
-			select {
-			case waited = <-ended:
-				running = false
-			default:
-				time.Sleep(time.Millisecond)
-				if lines(w.path("killed/results.jsonl")) > before {
-					cmd.Process.Kill()
-					waited = <-ended
-					running = false
-				}
-			}
-		}
-		if waited == nil {
-			break
-		}
-		require.Empty(t, words.String())
-		killed++
-	}
-	require.Positive(t, killed)
+	killChildren(t, explainChildVariable, w.dir, 3, moreLines(w.path("killed/results.jsonl")))
 	_, err = w.run(w.plan("explain", explainGrid), "killed")
 	require.NoError(t, err)
 	require.Equal(t, w.records("whole"), w.records("killed"))

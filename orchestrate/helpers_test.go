@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -34,6 +36,53 @@ func TestMain(m *testing.M) {
 		return
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// killChildren starts the test binary again and again, for dir by a variable, and kills
+// it once progressed says so, which watch makes when the child has started: a place
+// in the run, not a time. It ends with a child that was done first, or after `times`, and
+// says how many were killed.
+func killChildren(t *testing.T, variable, dir string, times int, watch func(killed int) (progressed func() bool)) int {
+	killed := 0
+	for range times {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), variable+"="+dir)
+		var words strings.Builder
+		cmd.Stderr = &words
+		require.NoError(t, cmd.Start())
+		progressed := watch(killed)
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		var waited error
+		for running := true; running; {
+			select {
+			case waited = <-ended:
+				running = false
+			default:
+				time.Sleep(200 * time.Microsecond)
+				if progressed() {
+					cmd.Process.Kill()
+					waited = <-ended
+					running = false
+				}
+			}
+		}
+		if waited == nil {
+			break
+		}
+		require.Empty(t, words.String())
+		killed++
+	}
+	require.Positive(t, killed)
+	return killed
+}
+
+// moreLines watches a file of records grow.
+func moreLines(path string) func(int) func() bool {
+	return func(int) func() bool {
+		before := lines(path)
+		return func() bool { return lines(path) > before }
+	}
 }
 
 // world is a folder with weights and images.

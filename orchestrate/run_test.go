@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -194,39 +192,7 @@ func TestKilledProcessGoesOn(t *testing.T) {
 	w := newWorld(t, 40)
 	_, err := w.run(w.plan("trace", searchGrid), "whole")
 	require.NoError(t, err)
-	killed := 0
-	for range 8 {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), childVariable+"="+w.dir)
-		var words strings.Builder
-		cmd.Stderr = &words
-		require.NoError(t, cmd.Start())
-		// Kill it once it has recorded something more: a place in the run, not a time.
-		before := lines(w.path("killed/results.jsonl"))
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		var waited error
-		running := true
-		for running {
-			select {
-			case waited = <-ended:
-				running = false
-			default:
-				time.Sleep(time.Millisecond)
-				if lines(w.path("killed/results.jsonl")) > before {
-					cmd.Process.Kill()
-					waited = <-ended
-					running = false
-				}
-			}
-		}
-		if waited == nil {
-			break
-		}
-		require.Empty(t, words.String())
-		killed++
-	}
-	require.Positive(t, killed)
+	killChildren(t, childVariable, w.dir, 8, moreLines(w.path("killed/results.jsonl")))
 	_, err = w.run(w.plan("trace", searchGrid), "killed")
 	require.NoError(t, err)
 	require.Equal(t, w.records("whole"), w.records("killed"))

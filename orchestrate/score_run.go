@@ -28,19 +28,7 @@ func runScore(ctx context.Context, s *Session, units []Unit, emit func(...record
 	err := s.eachNet(ctx, maps, func(net Net, units []Unit) error {
 		j := &judge{s: s, net: net, emit: emit, makes: explainer{s: s, net: net, rows: map[string]float64{}}}
 		units = sortUnits(units)
-		next := prefetch(ctx, s, units, max(s.Batch(), explainImages/s.Batch()*s.Batch()))
-		defer next.stop()
-		for {
-			c, err := next.get()
-			if err != nil || c == nil {
-				return err
-			}
-			err = j.chunk(ctx, c)
-			c.images.Close()
-			if err != nil {
-				return err
-			}
-		}
+		return eachChunk(ctx, s, units, s.wholeBatches(explainImages), func(c *chunk) error { return j.chunk(ctx, c) })
 	})
 	if err != nil || len(searches) == 0 {
 		return err
@@ -70,20 +58,15 @@ func mapKeyOf(u *Unit) string {
 }
 
 func (j *judge) chunk(ctx context.Context, c *chunk) error {
-	classes := j.net.Info().Classes
-	predictions, err := j.net.Predict(ctx, c.images, min(evalTop, classes), j.s.Batch())
+	records, err := j.s.predictTarget(ctx, j.net, c)
 	if err != nil {
-		return fmt.Errorf("running net %s: %w", c.units[0].Net.Name, err)
+		return err
 	}
 	var order []string
 	calls := map[string][]*judged{}
 	for i, u := range c.units {
-		row := c.row[i]
-		rec := j.s.begin(u, predictions[row], c.failed[row])
+		row, rec := c.row[i], records[i]
 		rec.Method = j.s.rowName(u.Params)
-		if rec.Error == "" && (rec.Target < 0 || rec.Target >= classes) {
-			rec = record.Failure(rec, fmt.Sprintf("no class to explain: the image's label is %d, the net's classes are 0..%d", rec.Target, classes-1))
-		}
 		if rec.Error != "" {
 			if err := j.emit(rec); err != nil {
 				return err

@@ -81,8 +81,6 @@ type stage struct {
 
 func (s *Session) runScene(ctx context.Context, net Net, key sceneKey, units []Unit, emit func(...record.Record) error) (err error) {
 	images := max(1, min(minSlots, s.Batch()))
-	next := prefetch(ctx, s, units, images)
-	defer next.stop()
 	st := &stage{s: s, net: net, key: key, emit: emit}
 	st.group, st.ctx = errgroup.WithContext(ctx)
 	defer func() {
@@ -91,17 +89,7 @@ func (s *Session) runScene(ctx context.Context, net Net, key sceneKey, units []U
 			err = e
 		}
 	}()
-	for {
-		c, err := next.get()
-		if err != nil || c == nil {
-			return err
-		}
-		err = st.play(c, len(units))
-		c.images.Close()
-		if err != nil {
-			return err
-		}
-	}
+	return eachChunk(ctx, s, units, images, func(c *chunk) error { return st.play(c, len(units)) })
 }
 
 // finish waits for the searches; with an error they are told to stop.

@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -252,38 +250,11 @@ func TestKilledTrainingGoesOn(t *testing.T) {
 	w.job.Net, w.job.Data.Limit = "softmax-image", 500
 	_, err := w.train("whole")
 	require.NoError(t, err)
-	killed := 0
-	for range 12 {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), trainChildVariable+"="+w.dir)
-		var words strings.Builder
-		cmd.Stderr = &words
-		require.NoError(t, cmd.Start())
+	killChildren(t, trainChildVariable, w.dir, 12, func(killed int) func() bool {
 		before := stamp(w.path("killed"))
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		var waited error
-		for running := true; running; {
-			select {
-			case waited = <-ended:
-				running = false
-			default:
-				time.Sleep(200 * time.Microsecond)
-				// Something in the folder changed: it may be half way between two files.
-				if now := stamp(w.path("killed")); now != before && killed < 6 {
-					cmd.Process.Kill()
-					waited = <-ended
-					running = false
-				}
-			}
-		}
-		if waited == nil {
-			break
-		}
-		require.Empty(t, words.String())
-		killed++
-	}
-	require.Positive(t, killed)
+		// Something in the folder changed: it may be half way between two files.
+		return func() bool { return stamp(w.path("killed")) != before && killed < 6 }
+	})
 	_, err = w.train("killed")
 	require.NoError(t, err)
 	w.sameFiles("whole", "killed")

@@ -47,7 +47,7 @@ at::Tensor attribute(const Method& method, Context& context, const Explained& ro
       maps.push_back(weighted_sum(weights.unsqueeze(0), values[0].narrow(0, i, 1).contiguous()));
     }
   });
-  return finished(method, at::cat(maps), rows);
+  return finished(method, at::cat(maps), rows.x);
 }
 
 }  // namespace

@@ -45,11 +45,12 @@ std::vector<at::Tensor> values_at(Context& context, const std::string& layer, co
   return values;
 }
 
-at::Tensor finished(const Method& method, const at::Tensor& maps, const Explained& rows) {
-  const at::Tensor positive = at::relu(maps).unsqueeze(1);
-  if (!method.parameters().flag("upsample")) return positive;
-  return at::upsample_bilinear2d(positive, rows.x.sizes().slice(2),
-                                 method.parameters().flag("align-corners"));
+at::Tensor finished(const Method& method, const at::Tensor& maps, const at::Tensor& x) {
+  at::Tensor out = at::relu(maps).unsqueeze(1);
+  if (method.parameters().flag("upsample")) {
+    out = at::upsample_bilinear2d(out, x.sizes().slice(2), method.parameters().flag("align-corners"));
+  }
+  return out + per_row(finite_mark(x), out);
 }
 
 at::Tensor weighted_sum(const at::Tensor& weights, const at::Tensor& activations) {
@@ -74,16 +75,14 @@ at::Tensor class_activation(const Method& method, Context& context, const Explai
       context.run.count(0, count);
     }
     context.run.count(count, 0);
-    // oneDNN's ReLU turns NaN into 0.
-    const at::Tensor finite = (x.narrow(0, 0, count) * 0).flatten(1).sum(1).view({count, 1, 1});
     // Image by image: sums of libtorch's may go another way for another number of images.
     std::vector<at::Tensor> maps;
     for (int64_t i = 0; i < count; ++i) {
       maps.push_back(map({activations.narrow(0, i, 1), gradients ? pulled.narrow(0, i, 1) : pulled}));
     }
-    parts.push_back(finished(method, at::cat(maps), rows) + finite.unsqueeze(1));
+    parts.push_back(at::cat(maps));
   });
-  return at::cat(parts);
+  return finished(method, at::cat(parts), rows.x);
 }
 
 MethodEntry cam_entry(const std::string& id, const std::string& summary, const std::string& paper,

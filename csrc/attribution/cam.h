@@ -35,8 +35,9 @@ at::Tensor class_activation(const Method& method, Context& context, const Explai
 // the differentiator's head answers, without the padding.
 std::vector<at::Tensor> values_at(Context& context, const std::string& layer, const at::Tensor& x);
 
-// [N,h,w] as the method's map of these rows.
-at::Tensor finished(const Method& method, const at::Tensor& maps, const Explained& rows);
+// [N,h,w] as the method's map of images x: after ReLU and upsampling, NaN for images
+// that are not finite.
+at::Tensor finished(const Method& method, const at::Tensor& maps, const at::Tensor& x);
 
 // sum over channels of weights [N,C] times activations [N,C,h,w].
 at::Tensor weighted_sum(const at::Tensor& weights, const at::Tensor& activations);

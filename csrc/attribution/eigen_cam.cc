@@ -6,7 +6,7 @@ namespace assay {
 namespace {
 
 // By the smaller of the two matrices of products, in double: what a singular value
-// decomposition would give in a tenth of its time. The sign of a singular vector is
+// decomposition would give, in less time. The sign of a singular vector is
 // arbitrary: ours makes the map go up with the sum of all channels.
 at::Tensor map(const Activated& a) {
   const at::Tensor maps = a.activations[0];                 // [C,h,w]

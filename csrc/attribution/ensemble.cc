@@ -24,20 +24,22 @@ template <typename F>
 void for_noisy(const Method& method, Context& context, const Explained& images, F&& f) {
   const std::vector<double> deviation = deviations(method, images);
   const InnerScope inner(context);
-  for_repeats(images, method.parameters().integer("samples"), context.run.batch(), [&](Repeats& block) {
-    std::vector<double> by_row;
-    std::vector<uint64_t> keys = block.rows.keys;
-    for (size_t r = 0; r < keys.size(); ++r) {
-      by_row.push_back(deviation[static_cast<size_t>(block.image[r])]);
-      block.rows.keys[r] = inner_key(keys[r], block.sample[r]);
-    }
-    const at::Tensor noise = normals(keys, block.sample, Draw::kNoise, images.x.sizes().slice(1),
-                                     images.x.device(), images.x.scalar_type());
-    block.rows.x.addcmul_(noise, column(by_row, noise));
-    const at::Tensor maps = method.base().attribute(context, block.rows);
-    for (size_t r = 0; r < keys.size(); ++r)
-      f(block.image[r], block.sample[r], maps[static_cast<int64_t>(r)]);
-  });
+  for_repeats(images.size(), method.parameters().integer("samples"), context.run.batch(),
+              [&](const Repeats& block) {
+                Explained rows = images.rows(block.image);
+                std::vector<double> by_row;
+                std::vector<uint64_t> keys = rows.keys;
+                for (size_t r = 0; r < keys.size(); ++r) {
+                  by_row.push_back(deviation[static_cast<size_t>(block.image[r])]);
+                  rows.keys[r] = inner_key(keys[r], block.sample[r]);
+                }
+                const at::Tensor noise = normals(keys, block.sample, Draw::kNoise, images.x.sizes().slice(1),
+                                                 images.x.device(), images.x.scalar_type());
+                rows.x.addcmul_(noise, column(by_row, noise));
+                const at::Tensor maps = method.base().attribute(context, rows);
+                for (size_t r = 0; r < keys.size(); ++r)
+                  f(block.image[r], block.sample[r], maps[static_cast<int64_t>(r)]);
+              });
 }
 
 // Sums start with the first map, whose shape is the base's.

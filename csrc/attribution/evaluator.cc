@@ -27,6 +27,14 @@ at::Tensor tracked(const at::Tensor& logits, const std::vector<int64_t>& targets
   return output == Output::kProbability ? at::exp(logarithm) : logarithm;
 }
 
+at::Tensor per_row(const at::Tensor& numbers, const at::Tensor& rows) {
+  std::vector<int64_t> shape(static_cast<size_t>(rows.dim()), 1);
+  shape[0] = numbers.size(0);
+  return numbers.to(rows.device(), rows.scalar_type()).view(shape);
+}
+
+at::Tensor finite_mark(const at::Tensor& rows) { return (rows * 0).flatten(1).sum(1); }
+
 Evaluator::Evaluator(const Net& net, int64_t batch) : net_(net), batch_(batch) {
   if (batch < 1) throw invalid("batch ", batch, ": want at least 1");
 }
@@ -64,49 +72,38 @@ at::Tensor Evaluator::logit_gradient(const at::Tensor& logits, const std::vector
   return output == Output::kProbability ? gradient * probabilities.gather(1, index) : gradient;
 }
 
-Evaluator::Gradients Evaluator::gradients(const at::Tensor& x, const std::vector<int64_t>& targets,
-                                          Output output, ReluRule rule) {
-  std::vector<at::Tensor> gradients, outputs;
+at::Tensor Evaluator::gradients(const at::Tensor& x, const std::vector<int64_t>& targets, Output output,
+                                ReluRule rule) {
+  std::vector<at::Tensor> parts;
   for (int64_t begin = 0; begin < x.size(0); begin += batch_) {
     const int64_t count = std::min(batch_, x.size(0) - begin);
-    std::vector<int64_t> some(targets.begin() + begin, targets.begin() + begin + count);
+    const std::vector<int64_t> some(targets.begin() + begin, targets.begin() + begin + count);
     const at::Tensor rows = padded(x.narrow(0, begin, count));
-    const auto [gradient, logits] =
+    const at::Tensor gradients =
         net_.is_black_box() ? by_autograd(rows, some, output) : by_rules(rows, some, output, rule);
-    gradients.push_back(gradient.narrow(0, 0, count));
-    outputs.push_back(tracked(logits.narrow(0, 0, count), some, output));
+    parts.push_back(gradients.narrow(0, 0, count));
     forwards_ += count;
     backwards_ += count;
   }
-  if (gradients.size() == 1) return {gradients[0], outputs[0]};
-  return {at::cat(gradients), at::cat(outputs)};
+  return parts.size() == 1 ? parts[0] : at::cat(parts);
 }
 
-std::pair<at::Tensor, at::Tensor> Evaluator::by_rules(const at::Tensor& rows, std::vector<int64_t> targets,
-                                                      Output output, ReluRule rule) const {
+at::Tensor Evaluator::by_rules(const at::Tensor& rows, std::vector<int64_t> targets, Output output,
+                               ReluRule rule) const {
   targets.resize(static_cast<size_t>(batch_), targets.back());
   const Differentiator& net = net_.differentiator();
   Tape tape = net.record(net.head(rows));
-  const at::Tensor logits = tape.logits;
-  at::Tensor gradient = net.pull(std::move(tape), logit_gradient(logits, targets, output), rule).contiguous();
-  // oneDNN's ReLU turns NaN into 0.
-  const at::Tensor finite = (rows * 0).flatten(1).sum(1);
-  return {gradient + finite.view([&] {
-            std::vector<int64_t> shape(static_cast<size_t>(rows.dim()), 1);
-            shape[0] = rows.size(0);
-            return shape;
-          }()),
-          logits + finite.unsqueeze(1)};
+  const at::Tensor of_logits = logit_gradient(tape.logits, targets, output);
+  const at::Tensor gradients = net.pull(std::move(tape), of_logits, rule).contiguous();
+  return gradients + per_row(finite_mark(rows), rows);
 }
 
-std::pair<at::Tensor, at::Tensor> Evaluator::by_autograd(const at::Tensor& rows,
-                                                         const std::vector<int64_t>& targets,
-                                                         Output output) const {
+at::Tensor Evaluator::by_autograd(const at::Tensor& rows, const std::vector<int64_t>& targets,
+                                  Output output) const {
   const at::AutoGradMode grad(true);
   const at::Tensor x = rows.detach().requires_grad_(true);
-  const at::Tensor logits = net_.forward_plain(x).logits;
-  const at::Tensor out = tracked(logits.narrow(0, 0, static_cast<int64_t>(targets.size())), targets, output);
-  return {torch::autograd::grad({out.sum()}, {x})[0], logits.detach()};
+  const at::Tensor logits = net_.forward_plain(x).logits.narrow(0, 0, static_cast<int64_t>(targets.size()));
+  return torch::autograd::grad({tracked(logits, targets, output).sum()}, {x})[0];
 }
 
 }  // namespace assay

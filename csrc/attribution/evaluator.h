@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "graph/derivatives.h"
@@ -21,6 +20,12 @@ Output output_of(const std::string& name);
 // That number of each row of logits: [N], in double. Recorded by autograd where that is on.
 at::Tensor tracked(const at::Tensor& logits, const std::vector<int64_t>& targets, Output output);
 
+// A number a row, to be combined with rows of any shape: [N,1,...] like them.
+at::Tensor per_row(const at::Tensor& numbers, const at::Tensor& rows);
+// Zero for every row, NaN for those that hold NaN or infinity, which oneDNN's ReLU would
+// hide: [N], to be added to what is said of the row.
+at::Tensor finite_mark(const at::Tensor& rows);
+
 class Evaluator {
  public:
   // batch: rows that run at a time (the last ones padded with copies).
@@ -34,13 +39,9 @@ class Evaluator {
   at::Tensor outputs(const at::Tensor& x, const std::vector<int64_t>& targets,
                      Output output = Output::kLogit);
 
-  struct Gradients {
-    at::Tensor gradients;  // like x
-    at::Tensor outputs;    // [N] in double
-  };
-  // d output / d x of each row; rule: for nets of ReLU (Differentiator::want_relus).
-  Gradients gradients(const at::Tensor& x, const std::vector<int64_t>& targets,
-                      Output output = Output::kLogit, ReluRule rule = ReluRule::kGradient);
+  // d output / d x of each row, like x; rule: for nets of ReLU (Differentiator::want_relus).
+  at::Tensor gradients(const at::Tensor& x, const std::vector<int64_t>& targets,
+                       Output output = Output::kLogit, ReluRule rule = ReluRule::kGradient);
   // d output / d logits of each row of logits: [N,classes] in double.
   static at::Tensor logit_gradient(const at::Tensor& logits, const std::vector<int64_t>& targets,
                                    Output output = Output::kLogit);
@@ -58,11 +59,10 @@ class Evaluator {
   }
 
  private:
-  // Gradients and logits of batch() rows, of which those with a target count.
-  std::pair<at::Tensor, at::Tensor> by_rules(const at::Tensor& rows, std::vector<int64_t> targets,
-                                             Output output, ReluRule rule) const;
-  std::pair<at::Tensor, at::Tensor> by_autograd(const at::Tensor& rows, const std::vector<int64_t>& targets,
-                                                Output output) const;
+  // Gradients of batch() rows, of which those with a target count.
+  at::Tensor by_rules(const at::Tensor& rows, std::vector<int64_t> targets, Output output,
+                      ReluRule rule) const;
+  at::Tensor by_autograd(const at::Tensor& rows, const std::vector<int64_t>& targets, Output output) const;
 
   const Net& net_;
   int64_t batch_;

@@ -12,7 +12,7 @@ MethodEntry gradient_method() {
           .paper = "Simonyan et al. 2014, section 3",
           .parameters = nlohmann::json::array(),
           .attribute = [](const Method&, Context& context, const Explained& rows) {
-            return context.run.gradients(rows.x, rows.targets).gradients;
+            return context.run.gradients(rows.x, rows.targets);
           }};
 }
 

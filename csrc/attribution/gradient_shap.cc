@@ -12,8 +12,8 @@ at::Tensor attribute(const Method& method, Context& context, const Explained& im
   const int64_t samples = method.parameters().integer("samples");
   const double deviation = method.parameters().number("noise");
   at::Tensor sum = at::zeros_like(images.x);
-  for_repeats(images, samples, context.run.batch(), [&](Repeats& block) {
-    Explained& rows = block.rows;
+  for_repeats(images.size(), samples, context.run.batch(), [&](const Repeats& block) {
+    Explained rows = images.rows(block.image);
     const std::vector<uint64_t> keys = rows.keys;
     std::vector<double> place;
     for (size_t r = 0; r < keys.size(); ++r) {
@@ -28,7 +28,7 @@ at::Tensor attribute(const Method& method, Context& context, const Explained& im
     const at::Tensor reference = reference_of(context, rows, method.parameters().text("baseline"));
     const at::Tensor difference = rows.x - reference;
     const at::Tensor x = at::addcmul(reference, difference, column(place, difference));
-    const at::Tensor maps = context.run.gradients(x, rows.targets).gradients.mul_(difference);
+    const at::Tensor maps = context.run.gradients(x, rows.targets).mul_(difference);
     for (size_t r = 0; r < keys.size(); ++r) sum[block.image[r]].add_(maps[static_cast<int64_t>(r)]);
   });
   return sum.div_(static_cast<double>(samples));

@@ -9,7 +9,7 @@ namespace {
 template <ReluRule kRule>
 at::Tensor attribute(const Method& method, Context& context, const Explained& rows) {
   context.net.differentiator().want_relus(method.entry().id);
-  return context.run.gradients(rows.x, rows.targets, Output::kLogit, kRule).gradients;
+  return context.run.gradients(rows.x, rows.targets, Output::kLogit, kRule);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ MethodEntry input_x_gradient_method() {
           .paper = "Shrikumar et al. 2016, section 2",
           .parameters = nlohmann::json::array(),
           .attribute = [](const Method&, Context& context, const Explained& rows) {
-            return context.run.gradients(rows.x, rows.targets).gradients * rows.x;
+            return context.run.gradients(rows.x, rows.targets) * rows.x;
           }};
 }
 

@@ -63,17 +63,20 @@ at::Tensor attribute(const Method& method, Context& context, const Explained& im
   const at::Tensor reference = reference_of(context, images, method.parameters().text("baseline"));
   const at::Tensor difference = images.x - reference;
   at::Tensor sum = at::zeros_like(images.x);
-  for_repeats(images, static_cast<int64_t>(rule.at.size()), context.run.batch(), [&](const Repeats& block) {
-    std::vector<double> at;
-    for (uint64_t s : block.sample) at.push_back(rule.at[s]);
-    const at::Tensor which = at::tensor(block.image, at::kLong).to(sum.device());
-    const at::Tensor x =
-        at::addcmul(reference.index_select(0, which), difference.index_select(0, which), column(at, sum));
-    const at::Tensor gradients = context.run.gradients(x, block.rows.targets, output).gradients;
-    for (size_t r = 0; r < block.image.size(); ++r) {  // in the order of steps, whatever the blocks
-      sum[block.image[r]].add_(gradients[static_cast<int64_t>(r)], rule.weight[block.sample[r]]);
-    }
-  });
+  for_repeats(
+      images.size(), static_cast<int64_t>(rule.at.size()), context.run.batch(), [&](const Repeats& block) {
+        std::vector<double> at;
+        std::vector<int64_t> targets;
+        for (uint64_t s : block.sample) at.push_back(rule.at[s]);
+        for (int64_t i : block.image) targets.push_back(images.targets[static_cast<size_t>(i)]);
+        const at::Tensor which = at::tensor(block.image, at::kLong).to(sum.device());
+        const at::Tensor x =
+            at::addcmul(reference.index_select(0, which), difference.index_select(0, which), column(at, sum));
+        const at::Tensor gradients = context.run.gradients(x, targets, output);
+        for (size_t r = 0; r < block.image.size(); ++r) {  // in the order of steps, whatever the blocks
+          sum[block.image[r]].add_(gradients[static_cast<int64_t>(r)], rule.weight[block.sample[r]]);
+        }
+      });
   const at::Tensor maps = sum.mul_(difference);
   if (context.inner) return maps;
   const at::Tensor change = context.run.outputs(images.x, images.targets, output) -

@@ -2,10 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace assay {
 
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<double> undefined(int64_t unknowns) {
+  return std::vector<double>(static_cast<size_t>(unknowns), kNaN);
+}
+
+bool finite(const at::Tensor& values) { return at::isfinite(values).all().item<bool>(); }
+
+}  // namespace
+
 std::vector<double> least_squares(const at::Tensor& a, const at::Tensor& b) {
+  if (!finite(b)) return undefined(a.size(1));  // which LAPACK answers by an error
   const auto [x, residuals, rank, singular] = at::linalg_lstsq(a, b.unsqueeze(1), 1e-10, "gelsd");
   const at::Tensor out = x.squeeze(1).contiguous();
   return {out.const_data_ptr<double>(), out.const_data_ptr<double>() + out.numel()};
@@ -13,6 +27,7 @@ std::vector<double> least_squares(const at::Tensor& a, const at::Tensor& b) {
 
 LassoFit lasso(const at::Tensor& x, const at::Tensor& y, const at::Tensor& weights, double alpha) {
   const int64_t n = x.size(0), m = x.size(1);
+  if (!finite(y)) return {undefined(m), kNaN, true};
   // Weighted means taken off, the intercept drops out: the rest is
   // 1/2 b'G b - g'b + alpha |b|_1.
   const at::Tensor share = weights / static_cast<double>(n);

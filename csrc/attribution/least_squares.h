@@ -10,6 +10,7 @@ namespace assay {
 
 // The x [m] of least norm among those that minimise |a x - b|; a [n,m], b [n], doubles.
 // Directions whose singular value is below 1e-10 of the largest count as not determined.
+// NaN where b is not finite.
 std::vector<double> least_squares(const at::Tensor& a, const at::Tensor& b);
 
 struct LassoFit {

@@ -37,7 +37,7 @@ at::Tensor attribute(const Method& method, Context& context, const Explained& ro
   for (int64_t i = 0; i < rows.size(); ++i) {
     maps.push_back(weighted_sum(weights.narrow(0, i, 1), activations.narrow(0, i, 1)));
   }
-  return finished(method, at::cat(maps), rows);
+  return finished(method, at::cat(maps), rows.x);
 }
 
 }  // namespace

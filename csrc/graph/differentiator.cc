@@ -35,23 +35,21 @@ Differentiator::Differentiator(const Graph& graph, const std::vector<at::Tensor>
   follows_[at_value(origin_)] = true;
   for (size_t i = 0; i < steps; ++i) {
     Step& step = plan_.steps[i];
-    const bool first_of_all = step.inputs.empty() || step.inputs[0] == 0;
-    if (step.weighted) {
-      const Shape& input = graph.values[at_value(step.inputs[0])].shape;
-      // The first layer is not differentiated unless the input is the origin.
-      weighted_.push_back(onednn ? make_onednn_weighted(
-                                       step, input, first_of_all && origin_ != 0 ? Use::kForward : Use::kBoth)
-                                 : make_aten_weighted(step, device, dtype));
-      step.parameters.clear();
-    } else {
-      weighted_.push_back(nullptr);
-      for (at::Tensor& parameter : step.parameters) parameter = parameter.to(device);
-    }
-    const bool after = step.output != origin_ && (std::any_of(step.inputs.begin(), step.inputs.end(),
-                                                              [&](int v) { return follows_[at_value(v)]; }) ||
-                                                  (step.residual >= 0 && follows_[at_value(step.residual)]));
+    const auto follows = [&](int value) { return value >= 0 && follows_[at_value(value)]; };
+    const bool after =
+        step.output != origin_ &&
+        (std::any_of(step.inputs.begin(), step.inputs.end(), follows) || follows(step.residual));
     if (after) follows_[at_value(step.output)] = true;
     (after ? after_ : before_).push_back(i);
+    if (!step.weighted) {
+      weighted_.push_back(nullptr);
+      for (at::Tensor& parameter : step.parameters) parameter = parameter.to(device);
+      continue;
+    }
+    const Shape& input = graph.values[at_value(step.inputs[0])].shape;
+    weighted_.push_back(onednn ? make_onednn_weighted(step, input, after ? Use::kBoth : Use::kForward)
+                               : make_aten_weighted(step, device, dtype));
+    step.parameters.clear();
   }
   if (!follows_[at_value(plan_.output)]) throw unsupported("the logits do not depend on the layer");
   frontier_ = {origin_};

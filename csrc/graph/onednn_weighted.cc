@@ -161,8 +161,8 @@ class TurnedPull final : public Pull {
 };
 
 // Few input channels and a stride, as the first layers have: oneDNN's transposed
-// convolution fills its vectors with input channels and takes five times the
-// forward's time. Here the pixels of a stride x stride cell are channels: one
+// convolution fills its vectors with input channels and is far slower than the
+// forward. Here the pixels of a stride x stride cell are channels: one
 // dense convolution at the output's resolution, then its channels spread out.
 class CellPull final : public Pull {
  public:
