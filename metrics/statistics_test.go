@@ -142,6 +142,8 @@ func TestStandingsAgainstNumPy(t *testing.T) {
 func TestStandingsOfFew(t *testing.T) {
 	nan := math.NaN()
 	got := metrics.Standings([][]float64{{1, 2}, {1, 2}, {nan, nan}, {5, 6}}, true, .95, 0)
+	require.InDelta(t, 1, got[0].Kept, 1e-9)
+	got[0].Kept, got[1].Kept = 0, got[1].Kept-got[0].Kept
 	require.Equal(t, metrics.Standing{Rank: 2.5, Lo: 2.5, Hi: 2.5}, got[0], "the same values share places")
 	require.Equal(t, got[0], got[1])
 	require.Equal(t, metrics.Standing{}, got[2], "no values, no rank")

@@ -1,4 +1,4 @@
-"""Removal and imputation of ROAD (Rong et al. 2022, sections 4.1 and 5) in NumPy and
+"""Removal and imputation of ROAD (Rong et al. 2022, section 5.2) in NumPy and
 SciPy, one image at a time: what goldens and benchmarks hold assay against.
 
 Images are [C,H,W] in [0,1]; a mask is [H,W] of bool, True where a pixel is removed.
