@@ -94,6 +94,8 @@ type Net interface {
 	Predict(ctx context.Context, images Images, k, batch int) ([]Prediction, error)
 	// Attribute explains images by a method of the catalogue.
 	Attribute(ctx context.Context, images Images, spec AttributionSpec) (Attribution, error)
+	// Remove deletes features of images by rank, imputes them and runs what is left.
+	Remove(ctx context.Context, images Images, spec RemovalSpec) (Removal, error)
 	// Scene makes room for images whose features are deleted.
 	Scene(ctx context.Context, spec SceneSpec) (Scene, error)
 	// Stage puts images on the device for scores of maps. images must stay open
@@ -149,6 +151,70 @@ type Attribution struct {
 	// Deltas are completeness gaps, one an image; nil where the method has none.
 	Deltas   []float64
 	Warnings []string
+}
+
+// RemovalSpec says which features of images go, what becomes of them and what is
+// asked of the net.
+type RemovalSpec struct {
+	// Rows are what is run, in any order.
+	Rows []RemovalRow
+	// Maps rank the features, a map an image with a value a pixel (H*W, row-major) or
+	// column: the largest is the most relevant. nil: ranks are ties, all of them.
+	Maps [][]float32
+	// Ties says which of equal values comes first: TiesRandom, TiesIndex or TiesNoise.
+	Ties string
+	// Imputer says what removed features become.
+	Imputer Reference
+	Preset  dataset.Preset
+	// DatasetMean is the mean of every channel or column over the data, normalised: of
+	// the imputer dataset-mean, and of those that need a neighbour that is left where
+	// everything is removed. nil: not known, and asking for it is an error.
+	DatasetMean []float64
+	// Targets lists classes of every image, as many for each: Probabilities are theirs.
+	Targets [][]int
+	// TieKeys and NoiseKeys are random keys (internal/rng) of every image.
+	TieKeys, NoiseKeys []uint64
+	// Batch is the number of rows that run at a time (the last ones padded).
+	Batch int
+	// Inputs asks for what the net saw.
+	Inputs bool
+}
+
+// Ways to rank pixels of equal value: by a permutation that an image's key draws; by
+// their index, which removes raster blocks of maps that are mostly zero; by noise of
+// standard deviation 1e-4 on the map scaled to 0..1, which may swap what is almost equal
+// too (ROAD's public code).
+const (
+	TiesRandom = "random"
+	TiesIndex  = "index"
+	TiesNoise  = "noise"
+)
+
+// RemovalRow is an image without Removed of its features: those that rank first, the
+// most relevant, or with Least those that rank last.
+type RemovalRow struct {
+	Image, Removed int
+	Least          bool
+}
+
+// Removal is what a net says of images without features; fields with a value a row have
+// them in the order of the rows.
+type Removal struct {
+	// Classes are the most probable ones (ties: the smaller).
+	Classes []int
+	// Probabilities[row][k] is that of Targets[image][k]. Rows whose output is NaN have NaN.
+	Probabilities [][]float64
+	// Variations are the total variation of the mask of removed pixels: the mean absolute
+	// difference of neighbours, vertical and horizontal added (tables: 0).
+	Variations []float64
+	// Iterations are those of the imputer's solver, 0 where it has none.
+	Iterations []int
+	// Inputs are what the net saw, normalised, in the images' shape; nil unless asked for.
+	Inputs [][]float32
+	// Forwards counts rows that ran, padding not.
+	Forwards int64
+	// ImputeSeconds and ForwardSeconds are where the time went.
+	ImputeSeconds, ForwardSeconds float64
 }
 
 // StageSpec says which images a stage has and how they are explained.
