@@ -74,6 +74,14 @@ func TestParsePreset(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Preset{ID: "custom", Resize: "none", Interpolation: "bilinear", Channels: 1, Scale: 255, Mean: []float64{0}, Std: []float64{1}}, p)
 
+	// Tables have columns, not channels: what a resolved plan says of them comes back.
+	p, err = ParsePreset("p.yaml", []byte("id: table\nresize: none\nscale: 1.0\n"))
+	require.NoError(t, err)
+	require.Equal(t, Preset{ID: "table", Resize: "none", Scale: 1}, p)
+	p, err = ParsePreset("p.yaml", []byte("id: table\nresize: none\nscale: 1.0\nmean: [1, 2]\nstd: [3, 4]\n"))
+	require.NoError(t, err)
+	require.Equal(t, Preset{ID: "table", Resize: "none", Scale: 1, Mean: []float64{1, 2}, Std: []float64{3, 4}}, p)
+
 	for _, c := range []struct{ text, want string }{
 		{"resize: stretch", `resize "stretch": want none, shorter or squash`},
 		{"resize: squash", "height 0: want 1.."},

@@ -29,6 +29,9 @@ var (
 // tfLiteInterpolation is the filter of the EfficientNet-Lite preprocessing.
 const tfLiteInterpolation = Bilinear
 
+// tablePreset is the preset of rows of tables.
+const tablePreset = "table"
+
 // Presets lists the known presets, in the order in which they are shown. The
 // slices are the caller's.
 func Presets() []Preset {
@@ -70,7 +73,7 @@ func Presets() []Preset {
 		sized("mnist", 28, 1, gray(.1307), gray(.3081), "28x28 grey, MNIST's mean and std"),
 		sized("fashion-mnist", 28, 1, gray(.2860), gray(.3530), "28x28 grey, Fashion-MNIST's mean and std"),
 		digits,
-		{ID: "table", Resize: ResizeNone, Scale: 1, Summary: "columns standardised by their mean and std in the training rows"},
+		{ID: tablePreset, Resize: ResizeNone, Scale: 1, Summary: "columns standardised by their mean and std in the training rows"},
 	}
 }
 
@@ -105,7 +108,9 @@ func LoadPreset(nameOrFile string) (Preset, error) {
 
 // ParsePreset reads a preset in YAML; unknown keys are errors with line and
 // column. What it leaves out is: ID "custom", resize "none", 3 channels,
-// bilinear, scale 255, mean 0 and std 1. from names the text in errors.
+// bilinear, scale 255, mean 0 and std 1. One with the id of the tables' preset has no
+// images' defaults: plans that were resolved have it with the columns' own means, or
+// none. from names the text in errors.
 func ParsePreset(from string, text []byte) (Preset, error) {
 	var p Preset
 	if err := yamlfile.Decode(from, text, &p); err != nil {
@@ -117,6 +122,21 @@ func ParsePreset(from string, text []byte) (Preset, error) {
 	if p.Resize == "" {
 		p.Resize = ResizeNone
 	}
+	if p.ID == tablePreset {
+		if p.Scale == 0 {
+			p.Scale = 1
+		}
+	} else {
+		p.imageDefaults()
+	}
+	if err := p.Validate(); err != nil {
+		return Preset{}, usage.Errorf("%s: %w", from, err)
+	}
+	return p, nil
+}
+
+// imageDefaults fills what presets of images leave out.
+func (p *Preset) imageDefaults() {
 	if p.Interpolation == "" {
 		p.Interpolation = Bilinear
 	}
@@ -135,10 +155,6 @@ func ParsePreset(from string, text []byte) (Preset, error) {
 	if p.Std == nil {
 		p.Std = slices.Repeat([]float64{1}, p.Channels)
 	}
-	if err := p.Validate(); err != nil {
-		return Preset{}, usage.Errorf("%s: %w", from, err)
-	}
-	return p, nil
 }
 
 // nearest is the name with the smallest edit distance to s, if it is small.

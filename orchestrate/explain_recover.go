@@ -77,6 +77,39 @@ func (s *mapSet) recover(known map[string]storedMap) error {
 	return nil
 }
 
+// mergeMaps puts the maps of shards together: each chunk's file is copied from those of
+// the shards that have images of it.
+func mergeMaps(ctx context.Context, r *Resolved, out string, units []Unit, parts []MergePart) error {
+	m := newMapStore(r, out, units)
+	m.lent = true
+	known, err := knownMaps(ctx, filepath.Join(out, record.FileName), units)
+	if err != nil {
+		return err
+	}
+	from := map[string]string{} // the shard's folder, by unit
+	for _, p := range parts {
+		for _, u := range p.Units {
+			from[u.ID] = p.Out
+		}
+		if err := copyTree(ctx, filepath.Join(p.Out, OverlaysFolder), filepath.Join(out, OverlaysFolder)); err != nil {
+			return err
+		}
+	}
+	for _, s := range m.order {
+		for _, c := range s.chunks {
+			for _, u := range c.units {
+				c.left--
+				if k := known[u.ID]; !k.failed {
+					c.mapped[u.Item] = true
+					s.index.Shape = k.shape
+					s.place(u.Item, filepath.Join(from[u.ID], MapsFolder, s.path, c.name+".npz"))
+				}
+			}
+		}
+	}
+	return m.Finish(ctx)
+}
+
 // check looks for a complete chunk's maps in its file.
 func (c *mapChunk) check(path string) error {
 	maps, err := dataset.BrowseMaps(path)

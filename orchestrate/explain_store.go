@@ -35,6 +35,8 @@ type mapStore struct {
 	formats []string
 	sets    map[string]*mapSet // by mapSetKey
 	order   []*mapSet
+	// lent says that parts are other runs' files, which stay.
+	lent bool
 }
 
 // mapSet is a folder of maps.
@@ -64,21 +66,28 @@ type storedMap struct {
 	shape  []int
 }
 
-func openMapStore(ctx context.Context, r *Resolved, out string, units []Unit) (RunFiles, error) {
+func newMapStore(r *Resolved, out string, units []Unit) *mapStore {
 	m := &mapStore{r: r, out: out, formats: r.Plan.Maps.formats(), sets: map[string]*mapSet{}}
 	names := r.mapFolders()
 	for i := range units {
 		m.add(&units[i], names)
 	}
+	for _, s := range m.order {
+		for _, c := range s.chunks {
+			slices.SortFunc(c.units, func(a, b *Unit) int { return a.Item - b.Item })
+		}
+	}
+	return m
+}
+
+func openMapStore(ctx context.Context, r *Resolved, out string, units []Unit) (RunFiles, error) {
+	m := newMapStore(r, out, units)
 	known, err := knownMaps(ctx, filepath.Join(out, record.FileName), units)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range m.order {
 		sweepHidden(filepath.Join(out, OverlaysFolder, s.path))
-		for _, c := range s.chunks {
-			slices.SortFunc(c.units, func(a, b *Unit) int { return a.Item - b.Item })
-		}
 		if err := s.recover(known); err != nil {
 			return nil, err
 		}
@@ -153,15 +162,16 @@ func (m *mapStore) save(units []Unit, values [][]float32, shape []int) (part str
 func (m *mapStore) recorded(k keptMaps, part string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.sets[mapSetKey(&k.units[0])]
-	for _, u := range k.units { // all, before a chunk lets go of the part
-		if k.values != nil {
+	if k.values != nil {
+		s := m.sets[mapSetKey(&k.units[0])]
+		for _, u := range k.units { // all, before a chunk lets go of the part
 			s.byItem[u.Item].mapped[u.Item] = true
 			s.index.Shape = k.shape
 			s.place(u.Item, part)
 		}
 	}
-	for _, u := range k.units {
+	for _, u := range k.units { // those that failed may be of several sets
+		s := m.sets[mapSetKey(&u)]
 		c := s.byItem[u.Item]
 		if c.left--; c.left > 0 {
 			continue
@@ -188,7 +198,7 @@ func (m *mapStore) assemble(s *mapSet, c *mapChunk) error {
 	}
 	c.complete = true
 	for _, path := range c.part {
-		if s.used[path]--; s.used[path] == 0 {
+		if s.used[path]--; s.used[path] == 0 && !m.lent {
 			if err := os.Remove(path); err != nil {
 				return fmt.Errorf("removing %s: %w", path, err)
 			}

@@ -25,6 +25,7 @@ func explainStudy() Study {
 		Fit:        fitExplain,
 		Rows:       explainRows,
 		Files:      openMapStore,
+		Merge:      mergeMaps,
 		Run:        runExplain,
 		Metrics:    explainMetrics(),
 	}

@@ -35,6 +35,10 @@ func TestMain(m *testing.M) {
 		explainChild(dir)
 		return
 	}
+	if dir := os.Getenv(mergeChildVariable); dir != "" {
+		mergeChild(dir)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -53,6 +53,8 @@ type Plan struct {
 	Threads int `yaml:"threads,omitempty"`
 	// Code is the version of the study's code, in resolved plans.
 	Code string `yaml:"code,omitempty"`
+	// Shard is the part of the units that is run; none: all.
+	Shard Shard `yaml:"shard,omitempty"`
 
 	// Scale holds named changes of the plan, such as "small".
 	Scale map[string]Override `yaml:"scale,omitempty"`

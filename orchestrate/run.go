@@ -25,7 +25,10 @@ type Job struct {
 	Out string
 	// MustExist demands that Out holds a run (--resume).
 	MustExist bool
-	Open      Opener
+	// ResolveOnly writes the resolved plan to Out, trains what it trains, and runs no
+	// unit: shards on several machines start from one plan then.
+	ResolveOnly bool
+	Open        Opener
 	// Progress gets events, one at a time; nil: nobody does.
 	Progress func(Event)
 	Tuning   Tuning
@@ -41,11 +44,13 @@ type Job struct {
 
 // Outcome is what a run came to.
 type Outcome struct {
-	// Units counts all units of the plan; Before those that an earlier run had
+	// Units counts all units of the plan, or of its shard; Before those that an earlier run had
 	// done; Failed those whose record is an error, earlier ones included.
 	Units, Before, Failed int
-	Summary               []SummaryRow
-	Claims                []ClaimRow
+	// PlanUnits counts the units of the plan where the run is a shard of them.
+	PlanUnits int
+	Summary   []SummaryRow
+	Claims    []ClaimRow
 	// Contests are those of studies of scores.
 	Contests []Contest
 }
@@ -77,6 +82,13 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	shard := job.Plan.Shard
+	switch {
+	case job.Out == "" && (!shard.IsZero() || job.ResolveOnly):
+		return Outcome{}, usage.Errorf("no folder: a shard, and a plan that is only resolved, are nothing without one (--out FOLDER)")
+	case !shard.IsZero() && job.ResolveOnly:
+		return Outcome{}, usage.Errorf("resolving only: want the whole plan, not %s of it", shard.Words())
+	}
 	if job.Out == "" {
 		temporary, err := os.MkdirTemp("", "assay-")
 		if err != nil {
@@ -87,6 +99,9 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	}
 	prior, err := readPrior(job.Out)
 	if err != nil {
+		return Outcome{}, err
+	}
+	if err := checkShard(job.Out, prior, job.Plan); err != nil {
 		return Outcome{}, err
 	}
 	if prior == nil {
@@ -115,6 +130,10 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	}
 	defer resolved.Close()
 	resolved.Plan.Device = deviceNames(backends)
+	if plan.Batch == 0 && !shard.IsZero() {
+		resolved.Warnings = append(resolved.Warnings, fmt.Sprintf("batch auto was measured for this shard alone: %d. Shards of other batches cannot be merged; "+
+			"give all --batch %[1]d, or resolve the plan once (--resolve-only)", int(resolved.Plan.Batch)))
+	}
 	for _, w := range resolved.Warnings {
 		job.Progress(Event{Kind: Warning, Message: w})
 	}
@@ -150,6 +169,13 @@ func (r *run) all(ctx context.Context) (outcome Outcome, err error) {
 	if len(r.units) == 0 {
 		return outcome, usage.Errorf("the plan has no units: its data is empty")
 	}
+	if shard := r.Plan.Shard; !shard.IsZero() {
+		outcome.PlanUnits = len(r.units)
+		if r.units, err = shard.choose(r.units); err != nil {
+			return outcome, err
+		}
+		r.job.Progress(Event{Kind: Note, Message: fmt.Sprintf("%s: %d of the plan's %d units", shard.Words(), len(r.units), outcome.PlanUnits)})
+	}
 	if err := r.open(ctx); err != nil {
 		return outcome, err
 	}
@@ -158,7 +184,10 @@ func (r *run) all(ctx context.Context) (outcome Outcome, err error) {
 			err = fmt.Errorf("closing records: %w", e)
 		}
 	}()
-	outcome = Outcome{Units: len(r.units), Before: r.event.Before}
+	outcome.Units, outcome.Before = len(r.units), r.event.Before
+	if r.job.ResolveOnly {
+		return outcome, nil
+	}
 	if err := r.work(ctx); err != nil {
 		return outcome, err
 	}
@@ -166,7 +195,7 @@ func (r *run) all(ctx context.Context) (outcome Outcome, err error) {
 	if err != nil {
 		return outcome, err
 	}
-	outcome.Summary, outcome.Claims, outcome.Contests, outcome.Failed = s.rows, s.claims, s.contests, s.failed
+	s.into(&outcome)
 	if err := s.write(r.job.Out); err != nil {
 		return outcome, err
 	}
@@ -227,7 +256,10 @@ func (r *run) settle(ctx context.Context) error {
 		return err
 	}
 	if prior != nil {
-		if d := difference(present(prior, r.Plan)); d != "" {
+		if err := checkShard(out, prior, r.Plan); err != nil {
+			return err
+		}
+		if d := sameRun(prior, r.Plan); d != "" {
 			return usage.Errorf("out: %s holds another run: %s; choose another folder, or give the plan that is there", out, d)
 		}
 	}

@@ -45,6 +45,10 @@ type Study struct {
 	// Files opens what a run of units keeps in out beside records, once the records
 	// that are there have been read; it may be nil.
 	Files func(ctx context.Context, r *Resolved, out string, units []Unit) (RunFiles, error)
+	// Merge puts what shards keep so together in out, which has the records of all
+	// units and nothing else of the study: the files have to be those of one run. It
+	// is there where Files is.
+	Merge func(ctx context.Context, r *Resolved, out string, units []Unit, parts []MergePart) error
 	// Metrics are the numbers of a record that summaries show.
 	Metrics []Metric
 	// Row says for studies whose grid names the metric what a row of the summary at

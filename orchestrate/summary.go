@@ -44,6 +44,8 @@ type SummaryRow struct {
 	RankHi    *float64 `json:"rankHi,omitempty"`
 	Best      *float64 `json:"best,omitempty"`
 	Share     *float64 `json:"share,omitempty"`
+	// Shard is that of a run which is one, such as 2/4: the row is of its images alone.
+	Shard string `json:"shard,omitempty"`
 }
 
 // MarshalJSON writes null for the mean and bounds of what was not measured.
@@ -69,6 +71,13 @@ type summary struct {
 	heads        []string // of their columns in CSV
 	failed       int
 	firstFailure string
+	// shard is that of a run which is one, "" of whole runs.
+	shard string
+}
+
+// into puts what was found into an outcome.
+func (s *summary) into(o *Outcome) {
+	o.Summary, o.Claims, o.Contests, o.Failed = s.rows, s.claims, s.contests, s.failed
 }
 
 // cell collects a metric of a group: for each image the sum over seeds, which
@@ -99,7 +108,7 @@ func summarise(path string, r *Resolved, units []Unit) (*summary, error) {
 			order = append(order, groups[k])
 		}
 	}
-	s := &summary{scored: r.Study.Row != nil}
+	s := &summary{scored: r.Study.Row != nil, shard: r.Plan.Shard.String()}
 	firstFailed := math.MaxInt
 	seen := make(map[string]bool, len(units))
 	// Sums over seeds are in unit order, whatever the records' order.
@@ -175,6 +184,9 @@ func summarise(path string, r *Resolved, units []Unit) (*summary, error) {
 	}
 	annotate(s.rows, s.contests)
 	s.rows = append(s.rows, r.notMeasured(s.rows)...)
+	for i := range s.rows {
+		s.rows[i].Shard = s.shard
+	}
 	return s, nil
 }
 
@@ -290,7 +302,11 @@ func (s *summary) write(out string) error {
 	if s.scored {
 		places = []string{"undefined", "rank", "rankLo", "rankHi", "best", "share"}
 	}
-	w.Write(slices.Concat([]string{"net"}, s.heads, []string{"metric", "mean", "lo", "hi", "n"}, places, []string{"reference", "referenceSpread", "reading", "reason"}))
+	last := []string{"reference", "referenceSpread", "reading", "reason"}
+	if s.shard != "" {
+		last = append(last, "shard")
+	}
+	w.Write(slices.Concat([]string{"net"}, s.heads, []string{"metric", "mean", "lo", "hi", "n"}, places, last))
 	for _, row := range s.rows {
 		line := []string{row.Net}
 		for _, k := range s.keys {
@@ -310,6 +326,9 @@ func (s *summary) write(out string) error {
 			line = append(line, strconv.Itoa(row.Undefined), number(row.Rank), number(row.RankLo), number(row.RankHi), number(row.Best), number(row.Share))
 		}
 		line = append(line, number(row.Reference), number(row.ReferenceSpread), row.Reading, row.Reason)
+		if s.shard != "" {
+			line = append(line, s.shard)
+		}
 		w.Write(line)
 	}
 	w.Flush()

@@ -93,6 +93,9 @@ func trainFirst(ctx context.Context, p *Plan, job Job) (*Plan, error) {
 	}
 	files := map[string]string{}
 	for i, t := range p.Train {
+		if p.Code != "" && !slices.ContainsFunc(p.Nets, func(n NetPlan) bool { return n.Weights == trainPrefix+t.Name }) {
+			continue // the plan was resolved after the training, and names the file that came of it
+		}
 		folder := filepath.Join(job.Out, TrainFolder, t.Name)
 		data := t.Data
 		path, err := locate(data.Path)

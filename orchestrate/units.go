@@ -90,10 +90,12 @@ func (r *Resolved) units(ctx context.Context) ([]Unit, error) {
 
 // base is the part of units' ids that the net and the data decide.
 func (r *Resolved) base(n *ResolvedNet, d *ResolvedData) []byte {
+	preset := n.Preset.ForSet(d.Set)
+	preset.Summary = "" // words, which resolved plans have not
 	return canonical(map[string]any{
 		"version": idVersion, "study": r.Study.ID, "code": r.Study.Code,
 		"net": n.Info.Net, "name": n.Name, "weights": n.Hash, "classes": n.Info.Classes,
-		"preset": n.Preset.ForSet(d.Set), "device": r.Backend.Kind(),
+		"preset": preset, "device": r.Backend.Kind(),
 		"precision": r.Plan.Precision, "batch": int(r.Plan.Batch),
 	})
 }
@@ -268,7 +270,10 @@ func present(a, b *Plan) (*Plan, *Plan) {
 
 // difference names the first fact in which two resolved plans differ, "" where
 // they are one plan.
-func difference(there, here *Plan) string {
+func difference(there, here *Plan) string { return differenceBetween(there, here, "there", "here") }
+
+// differenceBetween is difference with words for the places of both plans.
+func differenceBetween(there, here *Plan, atThere, atHere string) string {
 	a, b := there.facts(), here.facts()
 	value := func(list [][2]string, key string) (string, bool) {
 		i := slices.IndexFunc(list, func(f [2]string) bool { return f[0] == key })
@@ -289,14 +294,14 @@ func difference(there, here *Plan) string {
 		}
 		switch {
 		case !ok:
-			return fmt.Sprintf("%s is %s here and not set there", f[0], short(f[1]))
+			return fmt.Sprintf("%s is %s %s and not set %s", f[0], short(f[1]), atHere, atThere)
 		case was != f[1]:
-			return fmt.Sprintf("%s is %s there and %s here", f[0], short(was), short(f[1]))
+			return fmt.Sprintf("%s is %s %s and %s %s", f[0], short(was), atThere, short(f[1]), atHere)
 		}
 	}
 	for _, f := range a {
 		if _, ok := value(b, f[0]); !ok {
-			return fmt.Sprintf("%s is %s there and not set here", f[0], short(f[1]))
+			return fmt.Sprintf("%s is %s %s and not set %s", f[0], short(f[1]), atThere, atHere)
 		}
 	}
 	return ""

@@ -25,6 +25,7 @@ import (
 type planInfo struct {
 	Study  string `yaml:"study"`
 	Title  string `yaml:"title"`
+	Shard  string `yaml:"shard"`
 	Source string `yaml:"source"`
 	Nets   []struct {
 		Net    string `yaml:"net"`

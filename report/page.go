@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"slices"
+	"strings"
 )
 
 //go:embed assets
@@ -131,6 +132,9 @@ func (r *run) page(ctx context.Context) (*page, error) {
 	default:
 		p.Lede = []string{fmt.Sprintf("Results of the study %q: means over images, with 95 %% confidence bounds.", study)}
 		p.Facts = []fact{{"results", grouped(int64(len(r.entries))), ""}}
+	}
+	if index, of, ok := strings.Cut(r.plan.Shard, "/"); ok {
+		p.Lede = append([]string{fmt.Sprintf("Shard %s of %s: part of the units. Means, bounds and ranks are of its images alone; assay merge makes one run of all shards.", index, of)}, p.Lede...)
 	}
 	if p.Trace == nil && p.Transfer == nil {
 		if p.Figures, err = r.figures(ctx, nil); err != nil {

@@ -22,6 +22,8 @@ func commands(env environment) []*cli.Command {
 		scoreCommand(env),
 		trainCommand(env),
 		runCommand(env),
+		mergeCommand(env),
+		slurmCommand(env),
 		reportCommand(env),
 		compareCommand(env),
 		listCommand(env),

@@ -43,7 +43,8 @@ func evalCommand(env environment) *cli.Command {
 
 // accuracy is what eval says of a net.
 type accuracy struct {
-	Net string `json:"net,omitempty"` // where there are several
+	Shard string `json:"shard,omitempty"` // of a run which is one
+	Net   string `json:"net,omitempty"`   // where there are several
 	// Top1 and Top5 are fractions, nil without labels.
 	Top1    *float64 `json:"top1"`
 	Top5    *float64 `json:"top5"`
@@ -69,6 +70,7 @@ func showEval(env environment, asJSON bool, file, out string, r *orchestrate.Res
 	index := map[string]int{}
 	for i, n := range r.Nets {
 		index[n.Name] = i
+		results[i].Shard = r.Plan.Shard.String()
 		if len(r.Nets) > 1 {
 			results[i].Net = n.Name
 		}

@@ -33,14 +33,22 @@ func studyFlags() []cli.Flag {
 
 // runFlags say how a run runs; assay run has them too.
 func runFlags() []cli.Flag {
-	return append([]cli.Flag{
+	return append(append(deviceFlags(), []cli.Flag{
+		&cli.StringFlag{Name: "out", Usage: "`FOLDER` for records, summary and report; a run in it goes on", Category: howCategory},
+		&cli.StringFlag{Name: "shard", Usage: "run part `I/N` of the units, I from 1 to N, each in an OUT of its own; assay merge makes one run of them", Category: howCategory},
+		&cli.BoolFlag{Name: "resolve-only", Usage: "write OUT/plan.yaml with all that is measured or found, and run nothing: what shards on several machines start from", Category: howCategory},
+		&cli.BoolFlag{Name: "resume", Usage: "go on with a run; it is an error if there is none", Category: howCategory},
+	}...), outputFlags()...)
+}
+
+// deviceFlags say what a run runs on.
+func deviceFlags() []cli.Flag {
+	return []cli.Flag{
 		&cli.StringFlag{Name: "device", Usage: "cpu or cuda:`N` (default: the first GPU if there is one)", Category: howCategory},
 		&cli.StringFlag{Name: "batch", Usage: "`ROWS` of every forward, or auto (default: auto)", Category: howCategory},
 		&cli.StringFlag{Name: "precision", Usage: "`FORMAT`: " + strings.Join(orchestrate.Precisions(), ", ") + " (default: f32)", Category: howCategory},
 		&cli.IntFlag{Name: "threads", Usage: "`N` threads (default: one a core)", Category: howCategory},
-		&cli.StringFlag{Name: "out", Usage: "`FOLDER` for records, summary and report; a run in it goes on", Category: howCategory},
-		&cli.BoolFlag{Name: "resume", Usage: "go on with a run; it is an error if there is none", Category: howCategory},
-	}, outputFlags()...)
+	}
 }
 
 // outputFlags are shared by all commands that print results.
@@ -104,6 +112,16 @@ func overrideRun(c *cli.Context, p *orchestrate.Plan) error {
 		if p.Threads < 1 {
 			return usage.Errorf("--threads %d: want at least 1", p.Threads)
 		}
+	}
+	if c.IsSet("shard") {
+		shard, err := orchestrate.ParseShard(c.String("shard"))
+		if err != nil {
+			return usage.Errorf("--%w", err)
+		}
+		p.Shard = shard
+	}
+	if (!p.Shard.IsZero() || c.Bool("resolve-only")) && c.String("out") == "" {
+		return usage.Errorf("a shard, and a plan that is only resolved, are nothing without their folder: give one with --out FOLDER")
 	}
 	if c.Bool("resume") && c.String("out") == "" {
 		return usage.Errorf("--resume: which run? give its folder with --out FOLDER")

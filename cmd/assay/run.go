@@ -23,46 +23,62 @@ func runCommand(env environment) *cli.Command {
 		ArgsUsage: "PLAN",
 		Description: "PLAN is a file, or the name of a recipe of assay list recipes: a table or figure of a paper with its published numbers.\n" +
 			"Recipes go on without weights and data that are not on this machine and list them as not measured.",
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "scale", Usage: "a named `CHANGE` of the plan, such as small", Category: whatCategory},
-			&cli.StringFlag{Name: "limit", Usage: "`N` images of every data entry", Category: whatCategory},
-			&cli.StringFlag{Name: "data", Usage: "`PATH` in place of the plan's data, or NAME=PATH for one entry of several", Category: whatCategory},
-		}, runFlags()...),
+		Flags: append(changeFlags(), runFlags()...),
 		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return usage.Errorf("assay run takes one plan file, there are %d arguments", c.NArg())
-			}
-			plan, err := planOrRecipe(c.Args().First())
+			plan, err := changedPlan(c)
 			if err != nil {
-				return err
-			}
-			if plan, err = plan.Scaled(c.String("scale")); err != nil {
-				return err
-			}
-			limit, err := number(c, "limit", 1)
-			if err != nil {
-				return err
-			}
-			if limit > 0 {
-				plan.Data = slices.Clone(plan.Data)
-				for i := range plan.Data {
-					plan.Data[i].Limit = int(limit)
-				}
-			}
-			if err := otherData(plan, c.String("data")); err != nil {
-				return err
-			}
-			if err := overrideRun(c, plan); err != nil {
 				return err
 			}
 			return runStudy(c, env, plan, func(_ context.Context, out string, r *orchestrate.Resolved, outcome orchestrate.Outcome) error {
-				if r.Study.ID == "eval" {
-					return showEval(env, c.Bool("json"), "", out, r)
-				}
-				return showRun(env, c.Bool("json"), out, r, outcome)
+				return showAny(env, c.Bool("json"), out, r, outcome)
 			})
 		},
 	}
+}
+
+// changeFlags change a plan that was written.
+func changeFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "scale", Usage: "a named `CHANGE` of the plan, such as small", Category: whatCategory},
+		&cli.StringFlag{Name: "limit", Usage: "`N` images of every data entry", Category: whatCategory},
+		&cli.StringFlag{Name: "data", Usage: "`PATH` in place of the plan's data, or NAME=PATH for one entry of several", Category: whatCategory},
+	}
+}
+
+// changedPlan reads the plan that the command names, with the changes of its flags.
+func changedPlan(c *cli.Context) (*orchestrate.Plan, error) {
+	if c.NArg() != 1 {
+		return nil, usage.Errorf("assay %s takes one plan file, there are %d arguments", c.Command.Name, c.NArg())
+	}
+	plan, err := planOrRecipe(c.Args().First())
+	if err != nil {
+		return nil, err
+	}
+	if plan, err = plan.Scaled(c.String("scale")); err != nil {
+		return nil, err
+	}
+	limit, err := number(c, "limit", 1)
+	if err != nil {
+		return nil, err
+	}
+	if limit > 0 {
+		plan.Data = slices.Clone(plan.Data)
+		for i := range plan.Data {
+			plan.Data[i].Limit = int(limit)
+		}
+	}
+	if err := otherData(plan, c.String("data")); err != nil {
+		return nil, err
+	}
+	return plan, overrideRun(c, plan)
+}
+
+// showAny prints what a run of any study found.
+func showAny(env environment, asJSON bool, out string, r *orchestrate.Resolved, outcome orchestrate.Outcome) error {
+	if r.Study.ID == "eval" {
+		return showEval(env, asJSON, "", out, r)
+	}
+	return showRun(env, asJSON, out, r, outcome)
 }
 
 // planOrRecipe reads a plan file or, where there is no such file, the recipe of
@@ -105,6 +121,8 @@ func otherData(plan *orchestrate.Plan, text string) error {
 
 // runResult is what study commands print as JSON.
 type runResult struct {
+	// Shard is that of a run which is one: Units are its own.
+	Shard   string                   `json:"shard,omitempty"`
 	Units   int                      `json:"units"`
 	Failed  int                      `json:"failed"`
 	Before  int                      `json:"before"`
@@ -117,7 +135,7 @@ type runResult struct {
 // showRun prints a run's summary, and the searches of a small one.
 func showRun(env environment, asJSON bool, out string, r *orchestrate.Resolved, outcome orchestrate.Outcome) error {
 	if asJSON {
-		return printJSON(env, runResult{outcome.Units, outcome.Failed, outcome.Before, outcome.Summary, outcome.Claims, outcome.Contests})
+		return printJSON(env, runResult{r.Plan.Shard.String(), outcome.Units, outcome.Failed, outcome.Before, outcome.Summary, outcome.Claims, outcome.Contests})
 	}
 	if r.Study.ID == "trace" {
 		if err := showTrace(env, out, r, outcome); err != nil {

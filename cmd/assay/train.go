@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -129,7 +130,7 @@ func trainCommand(env environment) *cli.Command {
 		flags = append(flags, &cli.StringFlag{Name: s.name, Usage: s.usage, Category: trainCategory})
 	}
 	for _, f := range runFlags() {
-		if f.Names()[0] != "batch" {
+		if !slices.Contains([]string{"batch", "shard", "resolve-only"}, f.Names()[0]) {
 			flags = append(flags, f)
 		}
 	}

@@ -23,8 +23,27 @@ func Scan(path string, each func(Record) error) error {
 	return err
 }
 
+// ScanLines is Scan for who copies records as they stand: each is told the bytes
+// [from, to) of the file that a record takes, with the end of its line.
+func ScanLines(path string, each func(rec Record, from, to int64) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("reading records: %w", err)
+	}
+	defer f.Close()
+	_, err = scanLines(f, path, each)
+	return err
+}
+
 // scan returns the number of bytes up to the end of the last whole record.
 func scan(r io.Reader, path string, each func(Record) error) (whole int64, err error) {
+	if each == nil {
+		return scanLines(r, path, nil)
+	}
+	return scanLines(r, path, func(rec Record, _, _ int64) error { return each(rec) })
+}
+
+func scanLines(r io.Reader, path string, each func(rec Record, from, to int64) error) (whole int64, err error) {
 	lines := bufio.NewReaderSize(r, 1<<16)
 	var bad error // of the line before, an error unless that was the last one
 	for number := 1; ; number++ {
@@ -47,7 +66,7 @@ func scan(r io.Reader, path string, each func(Record) error) (whole int64, err e
 			continue
 		}
 		if each != nil {
-			if err := each(rec); err != nil {
+			if err := each(rec, whole, whole+int64(len(line))); err != nil {
 				return whole, err
 			}
 		}

@@ -10,8 +10,6 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/assay-xai/assay/internal/usage"
 )
 
 // FileName is the name of the records' file in OUT.
@@ -47,12 +45,8 @@ func Open(path string, each func(Record) error) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening records: %w", err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, usage.Errorf("%s: %w: wait for it, or choose another folder", path, ErrLocked)
-		}
-		return nil, fmt.Errorf("locking %s: %w", path, err)
+	if err := lock(f, unix.LOCK_EX); err != nil {
+		return nil, err
 	}
 	whole, err := scan(f, path, each)
 	if err == nil {
