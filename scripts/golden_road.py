@@ -14,7 +14,7 @@ of CIFAR-10 after ROAD's removals and imputations, without assay.
    "probability": mean softmax of the label, one number a fraction}}
 
 The label is explained. Maps are made in float64 and rounded to float32, a pixel's
-relevance is their sum over channels, imputation is in float64, the net runs in float32.
+relevance is their sum over channels, in float32 again; imputation is in float64, the net runs in float32.
 """
 
 import io
@@ -59,10 +59,10 @@ def images(path):
 def rankings(net, name, label, pixels):
     """{(method, order): pixels in that order, most relevant first}, of one image."""
     ties = road.permutation(road.key(SEED, "ties", name), pixels[0].size)
-    x = road.normalised(torch.from_numpy(pixels)[None])[0]
+    x = road.normalised(torch.from_numpy(pixels)[None].float())[0].double()  # what nets are usually given: float32
     found = {("", "random"): ties}
     for spec, method in METHODS.items():
-        relevance = method(net, x, label, road.key(SEED, "attribution", name)).float().double().sum(0).numpy()
+        relevance = method(net, x, label, road.key(SEED, "attribution", name)).float().double().sum(0).float().numpy()
         for order in ("morf", "lerf"):
             found[spec, order] = road.ranking(relevance, ties)
     return found
