@@ -60,9 +60,7 @@ func (s Study) checkClaims(p *Plan) error {
 	ids := s.metricIDs()
 	var keys []string
 	keys = append(keys, "net", "data")
-	for _, d := range s.Parameters {
-		keys = append(keys, d.Name)
-	}
+	keys = append(keys, s.rowKeys()...)
 	for i, c := range p.Claims {
 		at := fmt.Sprintf("$.claims[%d]", i)
 		switch {
@@ -92,7 +90,7 @@ func (s Study) checkClaims(p *Plan) error {
 type measuredGroup struct {
 	net    string
 	params Params
-	values map[string]map[int]float64 // metric, item
+	values map[string]*cell // by metric
 }
 
 // claims checks the plan's claims.
@@ -155,13 +153,13 @@ func (r *Resolved) claimed(c Claim, groups []measuredGroup) []string {
 
 func (g measuredGroup) is(metric string, want map[string]any) bool {
 	row := SummaryRow{Net: g.net, Params: g.params, Metric: metric}
-	return len(g.values[metric]) > 0 && row.matches(want)
+	return g.values[metric].any() && row.matches(want)
 }
 
 // sameProblem are the parameters in which two settings have to agree to be
 // compared, unless the claim speaks of them; budgets are those that end a search.
 var (
-	sameProblem = []string{"data", "target", "edge", "reference", "objective", "scoreOn", "solver"}
+	sameProblem = []string{"data", "target", "edge", "reference", "objective", "scoreOn", "solver", orderKey, imputerKey, fractionKey, fractionsKey, tiesKey}
 	budgets     = []string{"time", "evaluations", "iterations"}
 )
 
@@ -227,16 +225,12 @@ func (c Claim) row(metric string, a, b measuredGroup) ClaimRow {
 			out.Params[k] = v
 		}
 	}
-	var items []int
-	for item := range a.values[metric] {
-		if _, ok := b.values[metric][item]; ok {
-			items = append(items, item)
-		}
-	}
-	slices.Sort(items)
 	var diff []float64
-	for _, item := range items {
-		diff = append(diff, a.values[metric][item]-b.values[metric][item])
+	x, y := a.values[metric].means(), b.values[metric].means()
+	for _, item := range sortedItems(x) {
+		if v, ok := y[item]; ok {
+			diff = append(diff, x[item]-v)
+		}
 	}
 	if len(diff) == 0 {
 		out.Reading, out.Reason = ReadingNotMeasured, "no image has both"

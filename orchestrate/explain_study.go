@@ -16,7 +16,7 @@ import (
 // describe them to records.
 func explainStudy() Study {
 	return Study{
-		ID:         "explain",
+		ID:         explainID,
 		Summary:    "maps of attribution by any methods",
 		Code:       "explain/1",
 		Seeded:     true,
@@ -31,8 +31,9 @@ func explainStudy() Study {
 	}
 }
 
-// Parameters of the study.
+// explainID is the study that keeps maps; the others are its parameters.
 const (
+	explainID = "explain"
 	methodKey = "method"
 	reduceKey = "reduce"
 )
@@ -81,7 +82,7 @@ func (m MapsPlan) formats() []string {
 }
 
 func (p *Plan) checkMaps(study Study) error {
-	if study.Files == nil && (p.Maps.Formats != nil || p.Maps.Overlays != nil) {
+	if study.ID != explainID && (p.Maps.Formats != nil || p.Maps.Overlays != nil) {
 		return p.errorf("$.maps", "study %s makes no maps: want no maps: in its plan", study.ID)
 	}
 	for i, f := range p.Maps.Formats {

@@ -29,9 +29,7 @@ const (
 func (s Study) checkReference(p *Plan) error {
 	metrics := s.metricIDs()
 	keys := slices.Concat(publishedFacts, publishedKeys)
-	for _, d := range s.Parameters {
-		keys = append(keys, d.Name)
-	}
+	keys = append(keys, s.rowKeys()...)
 	for i, m := range p.Report.Metrics {
 		if !s.hasMetric(m) {
 			return p.errorf(fmt.Sprintf("$.report.metrics[%d]", i), "metric %q: %s", m, DidYouMean(m, metrics))
@@ -61,7 +59,16 @@ func (s Study) hasMetric(id string) bool {
 		spec, err := ParseSpec(id)
 		return err == nil && slices.ContainsFunc(ScoreEntries(), func(e Entry) bool { return e.ID == spec.Name })
 	}
-	return slices.ContainsFunc(s.Metrics, func(m Metric) bool { return m.ID == id })
+	return slices.Contains(s.metricIDs(), id)
+}
+
+// rowKeys are the parameters that rows of a summary have.
+func (s Study) rowKeys() []string {
+	keys := ids(s.Parameters, func(p Parameter) string { return p.Name })
+	if s.Along != "" {
+		keys = append(keys, s.Along)
+	}
+	return keys
 }
 
 // metricIDs lists what the metrics of a study are called.
@@ -69,7 +76,7 @@ func (s Study) metricIDs() []string {
 	if s.Row != nil {
 		return ids(ScoreEntries(), func(e Entry) string { return e.ID })
 	}
-	return ids(s.Metrics, func(m Metric) string { return m.ID })
+	return ids(s.Shown(), func(m Metric) string { return m.ID })
 }
 
 // wantsCost says whether the plan asks for a metric of cost, which differs from
@@ -204,8 +211,15 @@ func (r *Resolved) Unmatched() []string {
 					point = fitted
 				}
 				for _, point := range r.withSources(point) {
-					for _, m := range r.Study.Metrics {
-						id, params := r.rowOf(m, point, d.Name)
+					for _, c := range r.Study.columnsOf(point) {
+						id, params := r.rowOf(c.metric, point, d.Name)
+						if c.curve {
+							params = with(params, r.Study.Along, c.at)
+						}
+						rows = append(rows, SummaryRow{Net: n.Name, Metric: id, Params: params})
+					}
+					for _, p := range r.Study.Pooled {
+						id, params := r.rowOf(p.Metric, without(point, p.Over), d.Name)
 						rows = append(rows, SummaryRow{Net: n.Name, Metric: id, Params: params})
 					}
 				}

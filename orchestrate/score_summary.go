@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/csv"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -30,6 +31,8 @@ type Contest struct {
 	Data   string `json:"data,omitempty"` // where the plan has several
 	Target string `json:"target,omitempty"`
 	Metric string `json:"metric"`
+	// Setting are other parameters that the competitors share (study road).
+	Setting Params `json:"setting,omitempty"`
 	// HigherIsBetter says which values are good.
 	HigherIsBetter bool         `json:"higherIsBetter"`
 	Competitors    []Competitor `json:"competitors"`
@@ -80,27 +83,76 @@ const Significance = .05
 // scoredCell is what a point of the grid came to: values by item, undefined ones apart.
 type scoredCell struct {
 	net, data string
+	name      string // of the competitor
 	params    Params // of the row
 	metric    string
-	values    map[int]float64
+	higher    bool // values are better
+	values    *cell
 	undefined int
 }
 
-// name of the competitor among those of a metric.
-func (c *scoredCell) name() string {
-	name := c.params.Text(methodKey)
-	if reduce, ok := c.params[reduceKey]; ok {
+// scored is a line as one of a comparison, false where it takes part in none.
+func (r *Resolved) scored(l line) (*scoredCell, bool) {
+	c := &scoredCell{net: l.net, name: r.Competitor(l.params), params: l.params, metric: l.metric, values: l.cell}
+	c.data, _ = l.params["data"].(string)
+	switch {
+	case r.Study.Row != nil:
+		var err error
+		c.higher, err = higherIsBetter(l.metric)
+		return c, err == nil
+	case r.Study.Contest != nil:
+		var ok bool
+		c.higher, ok = r.Study.Contest(l.metric, l.params)
+		return c, ok && c.name != ""
+	}
+	return nil, false
+}
+
+// Competitor names what a row of a summary is of: whose maps, and, where the plan says
+// what becomes of their channels, and where it says several things of it, that.
+func (r *Resolved) Competitor(params Params) string {
+	name := params.Text(methodKey)
+	if reduce, ok := params[reduceKey]; ok && (r.Study.Contest == nil || r.reductions() > 1) {
 		name += " " + plain(reduce)
 	}
 	return name
 }
 
+// reductions counts what becomes of channels at the plan's points.
+func (r *Resolved) reductions() int {
+	seen := map[string]bool{}
+	for _, p := range r.Points {
+		if v := p.Text(reduceKey); v != "" {
+			seen[v] = true
+		}
+	}
+	return len(seen)
+}
+
+// settingKeys are parameters that methods share where they are compared, beside the
+// class: a contest has those of its rows.
+var settingKeys = []string{imputerKey, orderKey, tiesKey, fractionKey}
+
+// setting are the values of settingKeys.
+func setting(params Params) Params {
+	var out Params
+	for _, k := range settingKeys {
+		if v, ok := params[k]; ok {
+			if out == nil {
+				out = Params{}
+			}
+			out[k] = v
+		}
+	}
+	return out
+}
+
 // compareScores compares the cells of each net, data, target and metric.
-func compareScores(cells []*scoredCell) ([]Contest, error) {
+func compareScores(cells []*scoredCell, drawn samples) []Contest {
 	var order []string
 	groups := map[string][]*scoredCell{}
 	for _, c := range cells {
-		key := fmt.Sprint(c.net, "\x00", c.data, "\x00", c.params["target"], "\x00", c.metric)
+		key := contestKey(c.net, c.data, plain(orEmpty(c.params["target"])), c.metric, setting(c.params))
 		if groups[key] == nil {
 			order = append(order, key)
 		}
@@ -108,13 +160,9 @@ func compareScores(cells []*scoredCell) ([]Contest, error) {
 	}
 	var out []Contest
 	for _, key := range order {
-		c, err := compareCells(groups[key])
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, c)
+		out = append(out, compareCells(groups[key], drawn))
 	}
-	return out, nil
+	return out
 }
 
 // higherIsBetter is a metric's direction.
@@ -127,45 +175,38 @@ func higherIsBetter(metric string) (bool, error) {
 	return score.Direction == scores.HigherIsBetter, err
 }
 
-func compareCells(cells []*scoredCell) (Contest, error) {
+func compareCells(cells []*scoredCell, drawn samples) Contest {
 	first := cells[0]
-	out := Contest{Net: first.net, Data: first.data, Target: plain(orEmpty(first.params["target"])), Metric: first.metric, Competitors: []Competitor{}, Wins: []Win{}}
-	var err error
-	if out.HigherIsBetter, err = higherIsBetter(first.metric); err != nil {
-		return out, err
-	}
-	items := map[int]bool{}
+	out := Contest{Net: first.net, Data: first.data, Target: plain(orEmpty(first.params["target"])), Metric: first.metric, Setting: setting(first.params),
+		HigherIsBetter: first.higher, Competitors: []Competitor{}, Wins: []Win{}}
+	items := map[int]float64{}
 	var compared []*scoredCell
+	var means []map[int]float64
 	for _, c := range cells {
-		for item := range c.values {
-			items[item] = true
-		}
-		if c.name() != OptimumName {
-			compared = append(compared, c)
-		} else if len(c.values) > 0 {
-			mean := c.summary().Mean
+		own := c.values.means()
+		maps.Copy(items, own)
+		if c.name != OptimumName {
+			compared, means = append(compared, c), append(means, own)
+		} else if len(own) > 0 {
+			mean := c.summary(drawn).Mean
 			out.Optimum = &mean
 		}
 	}
-	sorted := make([]int, 0, len(items))
-	for item := range items {
-		sorted = append(sorted, item)
-	}
-	slices.Sort(sorted)
+	sorted := sortedItems(items)
 	values := make([][]float64, len(compared))
-	for i, c := range compared {
+	for i := range compared {
 		for _, item := range sorted {
-			v, ok := c.values[item]
+			v, ok := means[i][item]
 			if !ok {
 				v = math.NaN()
 			}
 			values[i] = append(values[i], v)
 		}
 	}
-	ranks := metrics.Standings(values, out.HigherIsBetter, level, bootstrapSeed)
+	ranks := drawn.of(len(sorted)).Standings(values, out.HigherIsBetter, level)
 	for i, c := range compared {
-		m := c.summary()
-		one := Competitor{Name: c.name(), N: m.N, Undefined: c.undefined, Rank: ranks[i].Rank, RankLo: ranks[i].Lo, RankHi: ranks[i].Hi, Best: ranks[i].Best}
+		m := c.summary(drawn)
+		one := Competitor{Name: c.name, N: m.N, Undefined: c.undefined, Rank: ranks[i].Rank, RankLo: ranks[i].Lo, RankHi: ranks[i].Hi, Best: ranks[i].Best}
 		if m.N > 0 {
 			one.Mean, one.Lo, one.Hi = m.Mean, m.Lo, m.Hi
 			one.Share = shareOf(m.Mean, out.Optimum)
@@ -179,7 +220,7 @@ func compareCells(cells []*scoredCell) (Contest, error) {
 			if w.N == 0 {
 				continue
 			}
-			out.Wins = append(out.Wins, Win{A: compared[i].name(), B: compared[k].name(), Fraction: w.Fraction, N: w.N,
+			out.Wins = append(out.Wins, Win{A: compared[i].name, B: compared[k].name, Fraction: w.Fraction, N: w.N,
 				Statistic: w.Test.Statistic, P: w.Test.P, Exact: w.Test.Exact})
 			p = append(p, w.Test.P)
 		}
@@ -188,7 +229,7 @@ func compareCells(cells []*scoredCell) (Contest, error) {
 		out.Wins[i].PHolm = adjusted
 	}
 	out.Verdict = out.verdict()
-	return out, nil
+	return out
 }
 
 func orEmpty(v any) any {
@@ -198,15 +239,10 @@ func orEmpty(v any) any {
 	return v
 }
 
-func (c *scoredCell) summary() metrics.Summary {
-	items := make([]int, 0, len(c.values))
-	for item := range c.values {
-		items = append(items, item)
-	}
-	slices.Sort(items)
-	values := make([]float64, len(items))
-	for i, item := range items {
-		values[i] = c.values[item]
+func (c *scoredCell) summary(drawn samples) metrics.Summary {
+	values := c.values.perImage()
+	if setting(c.params) != nil { // one of many, as its row has it
+		return drawn.of(len(values)).Summarise(values, level)
 	}
 	return metrics.Summarise(values, level, bootstrapSeed)
 }
@@ -228,23 +264,31 @@ func shareOf(mean float64, optimum *float64) *float64 {
 	return &share
 }
 
+// contestKey is what rows share that one contest compares.
+func contestKey(net, data, target, metric string, setting Params) string {
+	return fmt.Sprint(net, "\x00", data, "\x00", target, "\x00", metric, "\x00", string(canonical(setting)))
+}
+
 // annotate writes a comparison's ranks into the rows of the summary.
-func annotate(rows []SummaryRow, contests []Contest) {
+func (r *Resolved) annotate(rows []SummaryRow, contests []Contest) {
+	index := map[string]*Contest{}
+	for i, c := range contests {
+		index[contestKey(c.Net, c.Data, c.Target, c.Metric, c.Setting)] = &contests[i]
+	}
 	for i := range rows {
 		row := &rows[i]
-		cell := scoredCell{params: row.Params}
-		for _, c := range contests {
-			if c.Net != row.Net || c.Metric != row.Metric || c.Target != plain(orEmpty(row.Params["target"])) || c.Data != "" && c.Data != row.Params["data"] {
-				continue
-			}
-			for _, one := range c.Competitors {
-				if one.Name == cell.name() {
-					row.Undefined = one.Undefined
-					row.Share = one.Share
-					if one.Rank > 0 {
-						one := one
-						row.Rank, row.RankLo, row.RankHi, row.Best = &one.Rank, &one.RankLo, &one.RankHi, &one.Best
-					}
+		c := index[contestKey(row.Net, plain(orEmpty(row.Params["data"])), plain(orEmpty(row.Params["target"])), row.Metric, setting(row.Params))]
+		if c == nil {
+			continue
+		}
+		name := r.Competitor(row.Params)
+		for _, one := range c.Competitors {
+			if one.Name == name {
+				row.Undefined = one.Undefined
+				row.Share = one.Share
+				if one.Rank > 0 {
+					one := one
+					row.Rank, row.RankLo, row.RankHi, row.Best = &one.Rank, &one.RankLo, &one.RankHi, &one.Best
 				}
 			}
 		}
@@ -253,11 +297,25 @@ func annotate(rows []SummaryRow, contests []Contest) {
 
 // writeContests writes OUT/ranks.csv, wins.csv and contests.json.
 func writeContests(out string, list []Contest) error {
-	ranks := [][]string{{"net", "data", "target", "metric", "method", "mean", "lo", "hi", "n", "undefined", "rank", "rankLo", "rankHi", "best", "share"}}
-	wins := [][]string{{"net", "data", "target", "metric", "a", "b", "fraction", "n", "statistic", "p", "exact", "pHolm"}}
+	places := []string{"net", "data", "target"}
+	settings := slices.ContainsFunc(list, func(c Contest) bool { return c.Setting != nil })
+	if settings {
+		places = append(places, settingKeys...)
+	}
+	ranks := [][]string{slices.Concat(places, []string{"metric", "method", "mean", "lo", "hi", "n", "undefined", "rank", "rankLo", "rankHi", "best", "share"})}
+	wins := [][]string{slices.Concat(places, []string{"metric", "a", "b", "wins", "n", "statistic", "p", "exact", "pHolm"})}
+	if !settings {
+		wins[0][slices.Index(wins[0], "wins")] = "fraction"
+	}
 	text := func(v float64) string { return number(&v) }
 	for _, c := range list {
-		place := []string{c.Net, c.Data, c.Target, c.Metric}
+		place := []string{c.Net, c.Data, c.Target}
+		if settings {
+			for _, k := range settingKeys {
+				place = append(place, plain(orEmpty(c.Setting[k])))
+			}
+		}
+		place = append(place, c.Metric)
 		for _, one := range c.Competitors {
 			line := slices.Concat(place, []string{one.Name})
 			if one.Rank > 0 {

@@ -51,6 +51,18 @@ type Study struct {
 	Merge func(ctx context.Context, r *Resolved, out string, units []Unit, parts []MergePart) error
 	// Metrics are the numbers of a record that summaries show.
 	Metrics []Metric
+	// Along names what metrics with a Curve are along: rows of the summary have it
+	// beside the parameters.
+	Along string
+	// Pooled are numbers that several records of an image give together.
+	Pooled []Pooled
+	// Contest says whether methods are compared by a metric where the other parameters
+	// are these, and which values are good; nil: the grid names the metrics (Row), or
+	// nothing is compared.
+	Contest func(metric string, params Params) (higherIsBetter, ok bool)
+	// WholeData says that what becomes of an image at a point depends on all of the
+	// data; it may be nil.
+	WholeData func(r *Resolved, point Params) bool
 	// Row says for studies whose grid names the metric what a row of the summary at
 	// a point is of, beside the net: the metric and the other facts. It may be nil.
 	Row func(r *Resolved, point Params) (metric string, params Params)
@@ -77,6 +89,12 @@ type Metric struct {
 	Under []string
 	// Value finds the number; false where the record has none.
 	Value func(record.Record) (float64, bool)
+	// Curve finds several in place of Value, NaN or nothing where there are none; At
+	// lists what they are at, for a point of the grid: a row of the summary each.
+	Curve func(record.Record) []float64
+	At    func(Params) []float64
+	// Inner metrics have no rows: pooled ones are made of them.
+	Inner bool
 	// OfUnit does so in place of Value where the record alone does not say.
 	OfUnit func(r *Resolved, u *Unit, rec record.Record) (float64, bool, error)
 	// Cost metrics differ from run to run: summaries have them only where the
@@ -84,13 +102,33 @@ type Metric struct {
 	Cost bool
 }
 
+// Shown are the metrics that summaries have rows of.
+func (s Study) Shown() []Metric {
+	list := slices.DeleteFunc(slices.Clone(s.Metrics), func(m Metric) bool { return m.Inner })
+	for _, p := range s.Pooled {
+		list = append(list, p.Metric)
+	}
+	return list
+}
+
+// Pooled is a number of several records of an image and a seed, which differ in one
+// parameter alone. Rows of the summary have no value of it.
+type Pooled struct {
+	Metric
+	// Over is the parameter, Of the metric of each record that is looked at.
+	Over, Of string
+	// Combine gets the metric's values (of a curve all) by the parameter's.
+	Combine func(of map[string][]float64) (float64, bool)
+}
+
 // Parameter is a parameter of a study's grid.
 type Parameter struct {
 	Name    string
 	Summary string
-	// Type is "int", "float", "bool", "string", "spec" (name with arguments) or
-	// "file", whose content is part of units' ids in place of its path.
-	Type    string
+	// Type is "int", "float", "bool", "string", "spec" (name with arguments),
+	// "fractions" or "file", whose content is part of units' ids in place of its path.
+	Type string
+	// Default is a value, or several ([]any); nil: not given.
 	Default any
 	Minimum *float64
 	Maximum *float64
@@ -150,7 +188,7 @@ type Unit struct {
 
 // Studies lists the studies.
 func Studies() []Study {
-	return []Study{evalStudy(), traceStudy(), transferStudy(), explainStudy(), scoreStudy()}
+	return []Study{evalStudy(), traceStudy(), transferStudy(), explainStudy(), scoreStudy(), roadStudy()}
 }
 
 // FindStudy finds a study by id; the error offers the nearest.
@@ -301,10 +339,16 @@ func (s Study) values(p *Plan, g gridPart, d Parameter) ([]any, error) {
 	given, ok := g.values[d.Name]
 	at := g.at + "." + d.Name
 	if !ok || given == nil {
+		if several, ok := d.Default.([]any); ok {
+			return several, nil
+		}
 		return []any{d.Default}, nil
 	}
 	list, isList := given.([]any)
-	if !isList {
+	switch several := d.lists(given); {
+	case several != nil:
+		list = several
+	case !isList:
 		list = []any{given}
 	}
 	if len(list) == 0 {
@@ -322,6 +366,10 @@ func (s Study) values(p *Plan, g gridPart, d Parameter) ([]any, error) {
 }
 
 func (d Parameter) coerce(v any) (any, error) {
+	if d.Type == fractionsType {
+		list, err := fractions(d.Name, v)
+		return fractionsText(list), err
+	}
 	e := EntryParameter{Name: d.Name, Type: d.Type, Minimum: d.Minimum, Maximum: d.Maximum, Choices: d.Choices}
 	v, err := e.coerce(v)
 	if err != nil || d.Type != "spec" {

@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -46,6 +45,10 @@ type SummaryRow struct {
 	Share     *float64 `json:"share,omitempty"`
 	// Shard is that of a run which is one, such as 2/4: the row is of its images alone.
 	Shard string `json:"shard,omitempty"`
+	// Of studies of curves, where there are several seeds: the deviation of the means of
+	// each seed, and the standard error of their mean.
+	Deviation *float64 `json:"deviation,omitempty"`
+	Error     *float64 `json:"error,omitempty"`
 }
 
 // MarshalJSON writes null for the mean and bounds of what was not measured.
@@ -67,6 +70,8 @@ type summary struct {
 	claims       []ClaimRow
 	contests     []Contest // of studies of scores
 	scored       bool
+	along        string // of studies of curves
+	all          []line
 	keys         []string // parameters, in the study's order
 	heads        []string // of their columns in CSV
 	failed       int
@@ -80,51 +85,26 @@ func (s *summary) into(o *Outcome) {
 	o.Summary, o.Claims, o.Contests, o.Failed = s.rows, s.claims, s.contests, s.failed
 }
 
-// cell collects a metric of a group: for each image the sum over seeds, which
-// are averaged first, so that an image counts once.
-type cell struct {
-	sum   map[int]float64
-	count map[int]int
-}
-
 // summarise reads the records of units. Rows come in plan order and do not
 // depend on the order in which records were written.
 func summarise(path string, r *Resolved, units []Unit) (*summary, error) {
-	byID := make(map[string]*Unit, len(units))
+	byID := make(map[string]int, len(units))
 	for i := range units {
-		byID[units[i].ID] = &units[i]
+		byID[units[i].ID] = i
 	}
-	type group struct {
-		unit      *Unit
-		cells     []cell
-		undefined map[int]bool
-	}
-	groups := map[string]*group{}
-	var order []*group
-	key := func(u *Unit) string { return fmt.Sprint(u.Net.Index, u.Data.Index, string(canonical(u.Params))) }
-	for i := range units {
-		if k := key(&units[i]); groups[k] == nil {
-			groups[k] = &group{unit: &units[i], cells: make([]cell, len(r.Study.Metrics)), undefined: map[int]bool{}}
-			order = append(order, groups[k])
-		}
-	}
-	s := &summary{scored: r.Study.Row != nil, shard: r.Plan.Shard.String()}
+	groups, places := r.groups(units)
+	s := &summary{scored: r.Study.Row != nil || r.Study.Contest != nil, along: r.Study.Along, shard: r.Plan.Shard.String()}
 	firstFailed := math.MaxInt
-	seen := make(map[string]bool, len(units))
-	// Sums over seeds are in unit order, whatever the records' order.
-	values := make([]map[int]float64, len(r.Study.Metrics))
-	for m := range values {
-		values[m] = map[int]float64{}
-	}
-	undefined := map[int]bool{}
+	seen := make([]bool, len(units))
 	err := record.Scan(path, func(rec record.Record) error {
-		u, ours := byID[rec.ID]
-		if !ours || seen[rec.ID] {
+		i, ours := byID[rec.ID]
+		if !ours || seen[i] {
 			return nil
 		}
-		seen[rec.ID] = true
+		seen[i] = true
+		u := &units[i]
 		if rec.Score != nil && rec.Score.Undefined != "" {
-			undefined[u.Order] = true
+			places[i].group.undefined[u.Item] = true
 		}
 		if rec.Error != "" {
 			s.failed++
@@ -133,37 +113,54 @@ func summarise(path string, r *Resolved, units []Unit) (*summary, error) {
 			}
 			return nil
 		}
-		return each(r, u, rec, func(m int, v float64) { values[m][u.Order] = v })
+		return r.take(places[i], rec)
 	})
 	if err != nil {
 		return nil, err
 	}
-	for i := range units {
-		u := &units[i]
-		g := groups[key(u)]
-		for m := range values {
-			if v, ok := values[m][u.Order]; ok {
-				g.cells[m].add(u.Item, v)
+	s.keys, s.heads = r.columns()
+	groups = append(groups, r.pool(groups)...)
+	s.lines(r, groups)
+	s.measure(r)
+	return s, nil
+}
+
+// line is a row of the summary before its numbers are known.
+type line struct {
+	net    string
+	params Params
+	metric string
+	cell   *cell
+	// undefined are the images of scores without a value.
+	undefined map[int]bool
+	inner     bool
+}
+
+// lines lists what the summary has rows of, in plan order.
+func (s *summary) lines(r *Resolved, groups []*group) {
+	for _, g := range groups {
+		for _, c := range g.columns {
+			id, params := r.rowOf(c.metric, g.point, g.data.Name)
+			if c.curve {
+				params = with(params, r.Study.Along, c.at)
 			}
-		}
-		if undefined[u.Order] {
-			g.undefined[u.Item] = true
+			s.all = append(s.all, line{g.net.Name, params, id, c.cell, g.undefined, c.metric.Inner})
 		}
 	}
-	s.keys, s.heads = r.columns()
-	var measured []measuredGroup
+}
+
+// measure computes the rows, what follows from them, and compares.
+func (s *summary) measure(r *Resolved) {
+	drawn := samples{}
 	var scored []*scoredCell
-	for _, g := range order {
-		group := measuredGroup{net: g.unit.Net.Name, values: map[string]map[int]float64{}}
-		for m, metric := range r.Study.Metrics {
-			id, params := r.rowOf(metric, g.unit.Params, g.unit.Data.Name)
-			row, ok := g.cells[m].row(id)
-			group.params, group.values[id] = params, g.cells[m].means()
-			if s.scored {
-				c := &scoredCell{net: g.unit.Net.Name, params: params, metric: id, values: group.values[id]}
-				c.data, _ = params["data"].(string)
-				for item := range g.undefined {
-					if _, has := c.values[item]; !has {
+	var measured []measuredGroup
+	for _, l := range s.all {
+		if !l.inner {
+			ok := l.cell.any()
+			c, compared := r.scored(l)
+			if compared {
+				for item := range l.undefined {
+					if _, has := c.values.means()[item]; !has {
 						c.undefined++
 					}
 				}
@@ -171,46 +168,42 @@ func summarise(path string, r *Resolved, units []Unit) (*summary, error) {
 				ok = ok || c.undefined > 0
 			}
 			if ok {
-				row.Net, row.Params = g.unit.Net.Name, params
+				row := s.row(r, l, drawn)
 				row.compare(r.Plan.Reference)
 				s.rows = append(s.rows, row)
 			}
 		}
-		measured = append(measured, group)
+		if len(r.Plan.Claims) > 0 {
+			measured = append(measured, measuredGroup{l.net, l.params, map[string]*cell{l.metric: l.cell}})
+		}
 	}
 	s.claims = r.claims(measured)
-	if s.contests, err = compareScores(scored); err != nil {
-		return nil, err
-	}
-	annotate(s.rows, s.contests)
+	s.contests = compareScores(scored, drawn)
+	r.annotate(s.rows, s.contests)
 	s.rows = append(s.rows, r.notMeasured(s.rows)...)
 	for i := range s.rows {
 		s.rows[i].Shard = s.shard
 	}
-	return s, nil
 }
 
-// each hands over the metrics that a record has and the plan wants.
-func each(r *Resolved, u *Unit, rec record.Record, take func(m int, v float64)) error {
-	for m, metric := range r.Study.Metrics {
-		if metric.Cost && !r.Plan.wantsCost(metric.ID) {
-			continue
-		}
-		if metric.Value != nil {
-			if v, ok := metric.Value(rec); ok {
-				take(m, v)
-			}
-			continue
-		}
-		v, ok, err := metric.OfUnit(r, u, rec)
-		if err != nil {
-			return fmt.Errorf("metric %s of %s: %w", metric.ID, rec.Image, err)
-		}
-		if ok {
-			take(m, v)
-		}
+// row is the row of a line: empty where no image has a value.
+func (s *summary) row(r *Resolved, l line, drawn samples) SummaryRow {
+	row := SummaryRow{Net: l.net, Params: l.params, Metric: l.metric}
+	values := l.cell.perImage()
+	if len(values) == 0 {
+		return row
 	}
-	return nil
+	var m metrics.Summary
+	if s.along != "" { // many rows of the same images
+		m = drawn.of(len(values)).Summarise(values, level)
+		if spread := metrics.SpreadOf(l.cell.ofSeeds(r.Plan.Seeds)); spread.N > 1 {
+			row.Deviation, row.Error = &spread.Deviation, &spread.Error
+		}
+	} else {
+		m = metrics.Summarise(values, level, bootstrapSeed)
+	}
+	row.Mean, row.Lo, row.Hi, row.N = m.Mean, m.Lo, m.Hi, m.N
+	return row
 }
 
 func with(p Params, key string, value any) Params {
@@ -221,42 +214,15 @@ func with(p Params, key string, value any) Params {
 	return out
 }
 
-func (c *cell) add(item int, v float64) {
-	if c.sum == nil {
-		c.sum, c.count = map[int]float64{}, map[int]int{}
-	}
-	c.sum[item] += v
-	c.count[item]++
-}
-
-// means are the values of images.
-func (c *cell) means() map[int]float64 {
-	out := make(map[int]float64, len(c.sum))
-	for item, sum := range c.sum {
-		out[item] = sum / float64(c.count[item])
-	}
-	return out
-}
-
-func (c *cell) row(metric string) (SummaryRow, bool) {
-	if len(c.sum) == 0 {
-		return SummaryRow{Metric: metric}, false
-	}
-	means := c.means()
-	values := make([]float64, 0, len(means))
-	for _, item := range slices.Sorted(maps.Keys(means)) {
-		values = append(values, means[item])
-	}
-	m := metrics.Summarise(values, level, bootstrapSeed)
-	return SummaryRow{Metric: metric, Mean: m.Mean, Lo: m.Lo, Hi: m.Hi, N: m.N}, true
-}
-
 // rowOf is what a row of the summary at a point is of: the metric, and the facts
 // beside the net.
 func (r *Resolved) rowOf(m Metric, point Params, data string) (string, Params) {
 	id := m.ID
 	if r.Study.Row != nil {
 		id, point = r.Study.Row(r, point)
+	}
+	if label := point.Text(attributionsKey); label != "" && r.Study.Contest != nil {
+		point = with(without(point, attributionsKey), methodKey, r.givenName(label))
 	}
 	if len(r.Plan.Data) > 1 {
 		point = with(point, "data", data)
@@ -292,6 +258,9 @@ func (r *Resolved) columns() (keys, heads []string) {
 		}
 		keys, heads = append(keys, p.Name), append(heads, orElse(p.Column, p.Name))
 	}
+	if along := r.Study.Along; along != "" {
+		keys, heads = append(keys, along), append(heads, along)
+	}
 	return keys, heads
 }
 
@@ -301,6 +270,9 @@ func (s *summary) write(out string) error {
 	var places []string
 	if s.scored {
 		places = []string{"undefined", "rank", "rankLo", "rankHi", "best", "share"}
+	}
+	if s.along != "" {
+		places = append(places, "deviation", "error")
 	}
 	last := []string{"reference", "referenceSpread", "reading", "reason"}
 	if s.shard != "" {
@@ -324,6 +296,9 @@ func (s *summary) write(out string) error {
 		line = append(line, strconv.Itoa(row.N))
 		if s.scored {
 			line = append(line, strconv.Itoa(row.Undefined), number(row.Rank), number(row.RankLo), number(row.RankHi), number(row.Best), number(row.Share))
+		}
+		if s.along != "" {
+			line = append(line, number(row.Deviation), number(row.Error))
 		}
 		line = append(line, number(row.Reference), number(row.ReferenceSpread), row.Reading, row.Reason)
 		if s.shard != "" {

@@ -128,6 +128,13 @@ func (u *Unit) stage() int {
 // identity is a point with nothing left to defaults that may change.
 func (r *Resolved) identity(ctx context.Context, d *ResolvedData, point Params) ([]byte, error) {
 	full := maps.Clone(point)
+	if r.Study.WholeData != nil && r.Study.WholeData(r, point) {
+		whole, err := d.Set.ContentHash(ctx)
+		if err != nil {
+			return nil, err
+		}
+		full["data (hash)"] = whole
+	}
 	for _, p := range r.Study.Parameters {
 		text, ok := point[p.Name].(string)
 		if ok && p.Type == fileType {

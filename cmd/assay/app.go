@@ -20,6 +20,7 @@ func commands(env environment) []*cli.Command {
 		traceCommand(env),
 		explainCommand(env),
 		scoreCommand(env),
+		roadCommand(env),
 		trainCommand(env),
 		runCommand(env),
 		mergeCommand(env),

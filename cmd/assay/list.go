@@ -142,7 +142,7 @@ func listMetrics() []listed {
 		if s.Row != nil {
 			continue // those above
 		}
-		for _, m := range s.Metrics {
+		for _, m := range s.Shown() {
 			out = append(out, listed{ID: m.ID, Summary: m.Summary, Study: s.ID, Direction: better(m.HigherIsBetter)})
 		}
 	}

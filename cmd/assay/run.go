@@ -154,6 +154,9 @@ func showRun(env environment, asJSON bool, out string, r *orchestrate.Resolved, 
 			return err
 		}
 		printPublished(env, outcome.Summary)
+	case "road":
+		showRoad(env, r, outcome)
+		printPublished(env, outcome.Summary)
 	default:
 		printSummary(env, shownMetrics(outcome.Summary, r.Plan.Report.Metrics))
 	}

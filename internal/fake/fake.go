@@ -83,7 +83,7 @@ func (b *Backend) Runtime(context.Context) (map[string]any, error) {
 
 // Catalogue has an image net and a table net, and a few imputers.
 func (b *Backend) Catalogue(context.Context) (orchestrate.Catalogue, error) {
-	one := 1.0
+	none, one := 0.0, 1.0
 	return orchestrate.Catalogue{
 		Nets: []orchestrate.Entry{
 			{ID: "tiny", Summary: "ten classes of 8x8 images", Preset: "digits", Input: []int{3, 8, 8}, Classes: 10},
@@ -99,6 +99,10 @@ func (b *Backend) Catalogue(context.Context) (orchestrate.Catalogue, error) {
 				{Name: "kernel", Type: "int", Default: 31, Minimum: &one}, {Name: "sigma", Type: "float", Default: 56.0, Minimum: &one}}},
 			{ID: "uniform", Summary: "random numbers"},
 			{ID: "image", Summary: "another image", Parameters: []orchestrate.EntryParameter{{Name: "image", Type: "string", Default: ""}}},
+			{ID: "channel-mean", Summary: "the mean of every channel of the image"},
+			{ID: datasetMean, Summary: "the mean of every channel of the data"},
+			{ID: noisyLinear, Summary: "weighted means of neighbours, and noise", Parameters: []orchestrate.EntryParameter{
+				{Name: "noise", Type: "float", Default: .01, Minimum: &none}}},
 		},
 	}, nil
 }

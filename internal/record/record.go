@@ -30,6 +30,8 @@ type Record struct {
 	Map *Map `json:"map,omitempty"`
 	// Score is how good the unit's map is.
 	Score *Score `json:"score,omitempty"`
+	// Road is what the net says of the image as pixels are removed and imputed.
+	Road *Road `json:"road,omitempty"`
 
 	// Error says why the unit failed; then there are no values.
 	Error    string   `json:"error,omitempty"`
@@ -109,6 +111,34 @@ type ScoreCurve struct {
 	Y      []float64 `json:"y"`
 }
 
+// Road is the answers of a net to an image without its pixels (columns) that a map
+// ranks first or last. All lists have an entry for each of Fractions.
+type Road struct {
+	// Order is "morf" (most relevant removed first), "lerf" or "random".
+	Order   string `json:"order"`
+	Imputer string `json:"imputer"`
+	// Fractions are the parts of the pixels that are removed, ascending in 0..1;
+	// Removed counts the pixels.
+	Fractions []float64 `json:"fractions"`
+	Removed   []int     `json:"removed"`
+	// Probabilities are those of the target, PredictedProbabilities those of the class
+	// that is predicted on the unchanged image.
+	Probabilities          []float64 `json:"probabilities"`
+	PredictedProbabilities []float64 `json:"predictedProbabilities"`
+	// Predicted are the most probable classes; Correct says where they are the label,
+	// nil where there is none.
+	Predicted []int  `json:"predicted"`
+	Correct   []bool `json:"correct,omitempty"`
+	// MaskVariation is the total variation of the mask of removed pixels: the mean
+	// absolute difference of vertical neighbours and that of horizontal ones, added.
+	// None for columns.
+	MaskVariation []float64 `json:"maskVariation,omitempty"`
+	// MapVariation is that of the map, scaled to 0..1; nil without a map.
+	MapVariation *float64 `json:"mapVariation,omitempty"`
+	// Iterations are those of the imputer's solver; nil where it has none.
+	Iterations []int `json:"iterations,omitempty"`
+}
+
 // TrainingEpoch is what an epoch of a training came to.
 type TrainingEpoch struct {
 	Epoch int `json:"epoch"` // from 1
@@ -175,4 +205,8 @@ type Cost struct {
 	Changed int64 `json:"changed,omitempty"`
 	// Discarded is the part of Forwards that was speculation and came to nothing.
 	Discarded int64 `json:"discarded,omitempty"`
+	// MapSeconds, ImputeSeconds and ForwardSeconds are parts of Seconds (study road).
+	MapSeconds     float64 `json:"mapSeconds,omitempty"`
+	ImputeSeconds  float64 `json:"imputeSeconds,omitempty"`
+	ForwardSeconds float64 `json:"forwardSeconds,omitempty"`
 }

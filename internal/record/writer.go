@@ -152,7 +152,7 @@ func (w *Writer) Close() error { return w.f.Close() }
 // the unit stays, what was found goes. JSON has no NaN, so a unit whose numbers
 // are not finite becomes one.
 func Failure(r Record, reason string) Record {
-	r.Prediction, r.Trace, r.TrainingEpoch, r.Map, r.Score, r.Error = nil, nil, nil, nil, nil, reason
+	r.Prediction, r.Trace, r.TrainingEpoch, r.Map, r.Score, r.Road, r.Error = nil, nil, nil, nil, nil, nil, reason
 	return r
 }
 
@@ -168,6 +168,10 @@ func (r Record) Finite() bool {
 		return false
 	}
 	if s := r.Score; s != nil && !s.finite() {
+		return false
+	}
+	if c := r.Road; c != nil && (!finite(c.Probabilities...) || !finite(c.PredictedProbabilities...) || !finite(c.MaskVariation...) ||
+		c.MapVariation != nil && !finite(*c.MapVariation)) {
 		return false
 	}
 	t := r.Trace
