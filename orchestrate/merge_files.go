@@ -181,6 +181,9 @@ func (m *merge) mergeEnvironments(folder string) error {
 	return writeJSON(filepath.Join(folder, EnvFile), first)
 }
 
+// freeMemory is a fact of a moment, not of a machine.
+const freeMemory = "memoryFree"
+
 // unlike is what b says and a does not.
 func unlike(a, b map[string]any) map[string]any {
 	out := map[string]any{}
@@ -189,6 +192,7 @@ func unlike(a, b map[string]any) map[string]any {
 		x, both := was.(map[string]any)
 		y, maps := v.(map[string]any)
 		switch {
+		case k == freeMemory:
 		case both && maps:
 			if d := unlike(x, y); len(d) > 0 {
 				out[k] = d
