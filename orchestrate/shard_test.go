@@ -66,6 +66,7 @@ func (w *world) everyStudy() map[string]*orchestrate.Plan {
 	eval.Report.Images = &few
 	return map[string]*orchestrate.Plan{
 		"eval":     eval,
+		"road":     w.plan("road", `{method: [weights, picky], imputer: [noisy-linear, dataset-mean], order: [morf, lerf, random], fractions: [.2, 1]}`),
 		"trace":    w.plan("trace", searchGrid),
 		"explain":  explained,
 		"score":    w.plan("score", `{method: [weights, random], metric: ["deletion(step=16)", sparseness]}`),
