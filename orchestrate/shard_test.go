@@ -70,7 +70,6 @@ func (w *world) everyStudy() map[string]*orchestrate.Plan {
 		"trace":    w.plan("trace", searchGrid),
 		"explain":  explained,
 		"score":    w.plan("score", `{method: [weights, random], metric: ["deletion(step=16)", sparseness]}`),
-		"road":     w.plan("road", `{method: [weights, random], order: [morf, lerf, random], imputer: [zero, dataset-mean, noisy-linear], fractions: "0.1,0.5,1"}`),
 		"transfer": w.threeNets("transfer", "{edge: 4, iterations: 10}"),
 	}
 }
