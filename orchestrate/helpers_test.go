@@ -39,10 +39,6 @@ func TestMain(m *testing.M) {
 		mergeChild(dir)
 		return
 	}
-	if dir := os.Getenv(roadChildVariable); dir != "" {
-		roadChild(dir)
-		return
-	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -30,7 +30,6 @@ func roadStudy() Study {
 		Metrics:    roadMetrics(),
 		Along:      fractionKey,
 		Pooled:     roadPooled(),
-		Together:   roadTogether(),
 		Contest:    roadContest,
 	}
 }

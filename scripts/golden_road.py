@@ -11,7 +11,8 @@ of CIFAR-10 after ROAD's removals and imputations, without assay.
    "order": "morf"|"lerf"|"random", "imputer": "noisy-linear"|"channel-mean",
    "noise": 0, or sigma,
    "predictions": one string a fraction, the predicted class of each image,
-   "probability": mean softmax of the label, one number a fraction}}
+   "probability": mean softmax of the label, one number a fraction,
+   "variation": mean total variation of the masks, one number a fraction}}
 
 The label is explained. Maps are made in float64 and rounded to float32, a pixel's
 relevance is their sum over channels, in float32 again; imputation is in float64, the net runs in float32.
@@ -87,14 +88,15 @@ def main():
 
     points = []
     for method, order in ranked[0]:
-        group = [{"method": method, "order": order, "imputer": imputer, "noise": sigma, "predictions": [], "probability": []}
+        group = [{"method": method, "order": order, "imputer": imputer, "noise": sigma, "predictions": [], "probability": [], "variation": []}
                  for imputer, sigma in IMPUTERS]
         for fraction in FRACTIONS:
-            masks = [road.removed(r[method, order], "lerf" if order == "lerf" else "morf", fraction, (32, 32)) for r in ranked]
+            masks = [road.removed(r[method, order], order, fraction, (32, 32)) for r in ranked]
             solved = [road.impute(pixels, mask, "noisy-linear") for (_, _, pixels), mask in zip(rows, masks)]
             filled = {"noisy-linear": solved,
                       "channel-mean": [road.impute(pixels, mask, "channel-mean") for (_, _, pixels), mask in zip(rows, masks)]}
             for point in group:
+                point["variation"].append(round(float(np.mean([road.variation(mask) for mask in masks])), 12))
                 batch = filled[point["imputer"]]
                 if point["noise"]:
                     batch = [image + mask * extra for image, mask, extra in zip(batch, masks, added)]

@@ -51,18 +51,23 @@ def ranking(relevance, ties):
     return ties[np.argsort(-relevance.ravel()[ties], kind="stable")]
 
 
-def count(fraction, pixels):
-    """Pixels that are removed at a fraction: rounded, halves up."""
-    return int(np.floor(fraction * pixels + 0.5))
+def count(order, fraction, pixels):
+    """Pixels that are removed at a fraction: rounded, halves up, and down for "lerf"."""
+    exact = round(fraction * pixels, 9)
+    return int(np.ceil(exact - 0.5) if order == "lerf" else np.floor(exact + 0.5))
 
 
 def removed(ranked, order, fraction, shape):
-    """The mask. "lerf" takes the same ranking from its other end, so that lerf of p is what
-    morf of 1-p leaves wherever the two counts add up to all pixels (at halves they do not)."""
-    chosen = count(fraction, len(ranked))
+    """The mask. "lerf" takes the ranking from its other end: what morf of 1-fraction leaves."""
+    chosen = count(order, fraction, len(ranked))
     mask = np.zeros(len(ranked), bool)
-    mask[ranked[:chosen] if order == "morf" else ranked[len(ranked) - chosen :]] = True
+    mask[ranked[len(ranked) - chosen :] if order == "lerf" else ranked[:chosen]] = True
     return mask.reshape(shape)
+
+
+def variation(mask):
+    """Total variation: how often neighbours differ, vertical ones and horizontal ones."""
+    return np.abs(np.diff(mask.astype(float), axis=0)).mean() + np.abs(np.diff(mask.astype(float), axis=1)).mean()
 
 
 def noise(seed, image, shape):
