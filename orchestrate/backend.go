@@ -254,6 +254,8 @@ type SceneSpec struct {
 	Preset    dataset.Preset
 	// Other is the image (row 0) that the reference "image" takes; else nil.
 	Other Images
+	// DatasetMean is as in RemovalSpec.
+	DatasetMean []float64
 	// Batch is the number of rows of every forward (the last is padded).
 	Batch int
 }
@@ -279,6 +281,9 @@ type Catalogue struct {
 	Methods  []Entry `json:"methods"`
 	Imputers []Entry `json:"imputers"`
 }
+
+// NeedsMask is Entry.Needs of imputers that depend on what else is removed.
+const NeedsMask = "mask"
 
 // Entry is one line of the catalogue.
 type Entry struct {

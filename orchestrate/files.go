@@ -95,7 +95,7 @@ func sweep(out string) {
 			continue
 		}
 		for _, e := range entries {
-			for _, name := range []string{PlanFile, EnvFile, SummaryCSVFile, SummaryJSONFile, ClassesFile, "index.json", "report.html", ".png"} {
+			for _, name := range []string{PlanFile, EnvFile, SummaryCSVFile, SummaryJSONFile, ClassesFile, ClaimsFile, RanksFile, WinsFile, ContestsFile, ConsistencyCSVFile, ConsistencyJSONFile, "index.json", "report.html", ".png"} {
 				if e.Type().IsRegular() && strings.HasPrefix(e.Name(), ".") && strings.Contains(e.Name(), name) {
 					os.Remove(filepath.Join(dir, e.Name()))
 				}

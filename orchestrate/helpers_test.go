@@ -39,6 +39,10 @@ func TestMain(m *testing.M) {
 		mergeChild(dir)
 		return
 	}
+	if dir := os.Getenv(roadChildVariable); dir != "" {
+		roadChild(dir)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 

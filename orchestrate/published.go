@@ -222,6 +222,10 @@ func (r *Resolved) Unmatched() []string {
 						id, params := r.rowOf(p.Metric, without(point, p.Over), d.Name)
 						rows = append(rows, SummaryRow{Net: n.Name, Metric: id, Params: params})
 					}
+					for _, m := range r.Study.Together {
+						id, params := r.rowOf(m, togetherParams(point), d.Name)
+						rows = append(rows, SummaryRow{Net: n.Name, Metric: id, Params: params})
+					}
 				}
 			}
 		}

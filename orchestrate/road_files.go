@@ -23,6 +23,7 @@ func openRoadFiles(_ context.Context, _ *Resolved, out string, units []Unit) (Ru
 	for _, u := range units {
 		f.order[u.ID] = u.Order
 	}
+	sweepHidden(filepath.Join(out, StripsFolder))
 	var err error
 	f.strips, err = ReadStrips(out)
 	return f, err

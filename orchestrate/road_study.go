@@ -30,6 +30,7 @@ func roadStudy() Study {
 		Metrics:    roadMetrics(),
 		Along:      fractionKey,
 		Pooled:     roadPooled(),
+		Together:   roadTogether(),
 		Contest:    roadContest,
 	}
 }

@@ -53,6 +53,8 @@ type Outcome struct {
 	Claims    []ClaimRow
 	// Contests are those of studies of scores.
 	Contests []Contest
+	// Consistency is that of study road: how alike its settings rank methods.
+	Consistency *Consistency
 }
 
 // Incomplete is the error of a run whose work is done except for units that

@@ -156,7 +156,11 @@ func (r *Resolved) checkAttributions(n *ResolvedNet, d *ResolvedData, p Params, 
 		wrong = append(wrong, fmt.Sprintf("%d maps of another size than %s (%s)", shapes.count, times(mapShape(shape)), &shapes))
 	}
 	if bad.count > 0 && p.Text(nanKey) != nanSkip {
-		wrong = append(wrong, fmt.Sprintf("%d maps with NaN or infinity (%s): --skip-nan skips them", bad.count, &bad))
+		hint := ""
+		if slices.ContainsFunc(r.Study.Parameters, func(p Parameter) bool { return p.Name == nanKey }) {
+			hint = ": --skip-nan skips them"
+		}
+		wrong = append(wrong, fmt.Sprintf("%d maps with NaN or infinity (%s)%s", bad.count, &bad, hint))
 	}
 	if len(wrong) > 0 {
 		return usage.Errorf("attributions: %s: %s", filepath.Base(g.Path), strings.Join(wrong, "; "))

@@ -66,6 +66,7 @@ func (w *world) everyStudy() map[string]*orchestrate.Plan {
 	eval.Report.Images = &few
 	return map[string]*orchestrate.Plan{
 		"eval":     eval,
+		"road":     w.plan("road", `{method: [weights, picky], imputer: [noisy-linear, dataset-mean], order: [morf, lerf, random], fractions: [.2, 1]}`),
 		"trace":    w.plan("trace", searchGrid),
 		"explain":  explained,
 		"score":    w.plan("score", `{method: [weights, random], metric: ["deletion(step=16)", sparseness]}`),
@@ -83,10 +84,7 @@ func TestEveryStudyIsShardedAndMerged(t *testing.T) {
 	plans := w.everyStudy()
 	for _, study := range orchestrate.Studies() {
 		p := plans[study.ID]
-		if p == nil {
-			t.Logf("SKIP: study %s has no plan here", study.ID)
-			continue
-		}
+		require.NotNil(t, p, "study %s: want a plan of it here", study.ID)
 		t.Run(study.ID, func(t *testing.T) {
 			w := &world{t, mkdir(t, w.path(study.ID)), w.backend}
 			_, err := w.run(p, "whole")
@@ -136,7 +134,7 @@ type division struct {
 }
 
 func drawDivision(r *rapid.T) division {
-	d := division{study: rapid.SampledFrom([]string{"eval", "trace", "explain", "score", "transfer"}).Draw(r, "study"),
+	d := division{study: rapid.SampledFrom([]string{"eval", "trace", "explain", "score", "transfer", "road"}).Draw(r, "study"),
 		images: rapid.IntRange(2, 9).Draw(r, "images"), fails: rapid.Bool().Draw(r, "fails"), hasty: rapid.Bool().Draw(r, "hasty")}
 	d.of = rapid.IntRange(1, d.images).Draw(r, "shards")
 	for range d.of {

@@ -56,6 +56,8 @@ type Study struct {
 	Along string
 	// Pooled are numbers that several records of an image give together.
 	Pooled []Pooled
+	// Together are metrics of all methods of a setting, see consistency.
+	Together []Metric
 	// Contest says whether methods are compared by a metric where the other parameters
 	// are these, and which values are good; nil: the grid names the metrics (Row), or
 	// nothing is compared.
@@ -108,7 +110,7 @@ func (s Study) Shown() []Metric {
 	for _, p := range s.Pooled {
 		list = append(list, p.Metric)
 	}
-	return list
+	return append(list, s.Together...)
 }
 
 // Pooled is a number of several records of an image and a seed, which differ in one

@@ -72,8 +72,9 @@ type summary struct {
 	scored       bool
 	along        string // of studies of curves
 	all          []line
-	keys         []string // parameters, in the study's order
-	heads        []string // of their columns in CSV
+	consistency  *Consistency // of study road
+	keys         []string     // parameters, in the study's order
+	heads        []string     // of their columns in CSV
 	failed       int
 	firstFailure string
 	// shard is that of a run which is one, "" of whole runs.
@@ -82,7 +83,7 @@ type summary struct {
 
 // into puts what was found into an outcome.
 func (s *summary) into(o *Outcome) {
-	o.Summary, o.Claims, o.Contests, o.Failed = s.rows, s.claims, s.contests, s.failed
+	o.Summary, o.Claims, o.Contests, o.Consistency, o.Failed = s.rows, s.claims, s.contests, s.consistency, s.failed
 }
 
 // summarise reads the records of units. Rows come in plan order and do not
@@ -180,6 +181,10 @@ func (s *summary) measure(r *Resolved) {
 	s.claims = r.claims(measured)
 	s.contests = compareScores(scored, drawn)
 	r.annotate(s.rows, s.contests)
+	if r.Study.Together != nil {
+		s.consistency = r.consistency(s.all)
+		s.rows = append(s.rows, s.together(r, s.consistency)...)
+	}
 	s.rows = append(s.rows, r.notMeasured(s.rows)...)
 	for i := range s.rows {
 		s.rows[i].Shard = s.shard
@@ -319,6 +324,11 @@ func (s *summary) write(out string) error {
 	}
 	if s.scored {
 		if err := writeContests(out, s.contests); err != nil {
+			return err
+		}
+	}
+	if s.consistency != nil {
+		if err := writeConsistency(out, s.consistency); err != nil {
 			return err
 		}
 	}

@@ -104,7 +104,7 @@ func (r *run) figures(ctx context.Context, cards []card) ([]figureBlock, error) 
 		}
 		out = append(out, b)
 	}
-	r.blocks = out
+	r.blocks = append(r.blocks, out...)
 	return out, nil
 }
 

@@ -48,6 +48,7 @@ type page struct {
 	Train               *trainPage
 	Explain             *explainPage
 	Score               *scorePage
+	Road                *roadPage
 	Figures             []figureBlock // of studies without a page of their own for them
 	Summary             *summaryPage
 	Claims              []claimLine
@@ -126,6 +127,11 @@ func (r *run) page(ctx context.Context) (*page, error) {
 			return nil, err
 		}
 		p.Lede, p.Facts = r.scoreLede(), p.Score.facts
+	case study == "road":
+		if p.Road, err = r.roadPage(ctx); err != nil {
+			return nil, err
+		}
+		p.Lede, p.Facts = r.roadLede(), p.Road.facts
 	case len(r.epochsOf()) > 0:
 		p.Train = newTrainPage(r.epochsOf())
 		p.Lede, p.Facts = r.trainLede(), p.Train.facts
@@ -144,7 +150,7 @@ func (r *run) page(ctx context.Context) (*page, error) {
 	if n := len(r.failures); n > 0 {
 		p.Facts = append(p.Facts, fact{"failed", grouped(int64(n)), "listed below"})
 	}
-	p.Summary = r.summaryPage(p.Trace == nil && p.Transfer == nil && p.Eval == nil && p.Explain == nil && p.Score == nil)
+	p.Summary = r.summaryPage(p.Trace == nil && p.Transfer == nil && p.Eval == nil && p.Explain == nil && p.Score == nil && p.Road == nil)
 	p.Claims, p.Missing = r.claims(), r.missing()
 	p.Settings = r.settings()
 	p.Env, p.MoreEnv = r.environment()
@@ -160,7 +166,7 @@ func (r *run) study() string {
 }
 
 func studyName(study string) string {
-	names := map[string]string{"trace": "deletion search", "eval": "accuracy", "train": "training", "transfer": "transfer of trajectories", "explain": "maps of attribution", "score": "scores of maps"}
+	names := map[string]string{"trace": "deletion search", "eval": "accuracy", "train": "training", "transfer": "transfer of trajectories", "explain": "maps of attribution", "score": "scores of maps", "road": "removal and imputation"}
 	if n, ok := names[study]; ok {
 		return n
 	}
@@ -182,7 +188,7 @@ func (r *run) defaultTitle(study string) string {
 	if len(nets) > 4 {
 		nets = append(nets[:3:3], fmt.Sprintf("%d more", len(nets)-3))
 	}
-	verb := map[string]string{"trace": "What matters to ", "eval": "How well ", "train": "Training ", "transfer": "What they share: ", "explain": "Explaining ", "score": "Judging explanations of "}[study]
+	verb := map[string]string{"trace": "What matters to ", "eval": "How well ", "train": "Training ", "transfer": "What they share: ", "explain": "Explaining ", "score": "Judging explanations of ", "road": "Removing what explanations find: "}[study]
 	switch {
 	case len(nets) == 0:
 		return "Report of a run"

@@ -17,6 +17,7 @@ import (
 // contest is one of contests.json: who is better than whom by a metric.
 type contest struct {
 	Net, Data, Target, Metric string
+	Setting                   map[string]any // of study road
 	HigherIsBetter            bool
 	Competitors               []competitor
 	Wins                      []win

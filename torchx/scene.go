@@ -61,6 +61,36 @@ func (s *Scene) Put(ctx context.Context, slot int, image, reference *Tensor) err
 	})
 }
 
+// PutImputed copies an image ([C,H,W] or [F]) into a slot with an imputer of its own in
+// place of a reference: for those that depend on what else is deleted. Of spec it takes
+// JSON, Mean, Std, Keys (one) and DatasetMean.
+func (s *Scene) PutImputed(ctx context.Context, slot int, image *Tensor, spec ReferenceSpec) error {
+	const op = "scene-put-imputed"
+	_, shape, err := image.Describe()
+	if err != nil {
+		return err
+	}
+	if len(shape) == 3 && (len(spec.Mean) != int(shape[0]) || len(spec.Std) != int(shape[0])) {
+		return invalidf(op, "mean and std of %d and %d entries for %d channels", len(spec.Mean), len(spec.Std), shape[0])
+	}
+	if len(spec.Keys) != 1 {
+		return invalidf(op, "%d keys for one image", len(spec.Keys))
+	}
+	if spec.DatasetMean != nil && len(spec.DatasetMean) != int(shape[0]) {
+		return invalidf(op, "a dataset mean of %d entries: want %d", len(spec.DatasetMean), shape[0])
+	}
+	return s.d.do(ctx, op, func() error {
+		return s.h.with(op, "scene", func(h unsafe.Pointer) error {
+			text, free := cString(string(spec.JSON))
+			defer free()
+			i, keep := image.pin()
+			defer keep()
+			return failure(C.tx_scene_put_imputed((*C.tx_scene)(h), C.int32_t(slot), i, text, (*C.float)(unsafe.SliceData(spec.Mean)),
+				(*C.float)(unsafe.SliceData(spec.Std)), C.uint64_t(spec.Keys[0]), (*C.double)(unsafe.SliceData(spec.DatasetMean))))
+		})
+	})
+}
+
 // Close frees the scene.
 func (s *Scene) Close() error {
 	s.h.close()
@@ -102,6 +132,8 @@ type ReferenceSpec struct {
 	Features   int
 	FeatureMap []int32
 	Other      *Tensor // for "image"
+	// DatasetMean is for "dataset-mean", an entry a channel or column, normalised; nil: not known.
+	DatasetMean []float64
 }
 
 // Reference computes the references of images ([N,C,H,W] or [N,F]).
@@ -126,6 +158,9 @@ func (d *Device) Reference(ctx context.Context, images *Tensor, spec ReferenceSp
 	if spec.FeatureMap != nil && len(spec.FeatureMap) != pixels {
 		return nil, invalidf(op, "feature map of %d entries: want %d", len(spec.FeatureMap), pixels)
 	}
+	if spec.DatasetMean != nil && len(spec.DatasetMean) != int(shape[1]) {
+		return nil, invalidf(op, "a dataset mean of %d entries: want %d", len(spec.DatasetMean), shape[1])
+	}
 	var out *Tensor
 	err = d.do(ctx, op, func() error {
 		text, free := cString(string(spec.JSON))
@@ -137,7 +172,7 @@ func (d *Device) Reference(ctx context.Context, images *Tensor, spec ReferenceSp
 		var p C.tx_tensor
 		if err := failure(C.tx_reference(text, in, (*C.float)(unsafe.SliceData(spec.Mean)), (*C.float)(unsafe.SliceData(spec.Std)),
 			(*C.uint64_t)(unsafe.SliceData(spec.Keys)), C.int32_t(spec.Features), (*C.int32_t)(unsafe.SliceData(spec.FeatureMap)),
-			other, &p)); err != nil {
+			other, (*C.double)(unsafe.SliceData(spec.DatasetMean)), &p)); err != nil {
 			return err
 		}
 		out = adopt(p)

@@ -178,6 +178,9 @@ func showRoad(env environment, r *orchestrate.Resolved, outcome orchestrate.Outc
 		printCombined(env, r, outcome.Summary, p)
 	}
 	fmt.Fprintf(env.stdout, "\nMeans over %d images. Ranks of methods by the mean over fractions, 1 the best (%s morf, %s lerf), with 95 %% bounds (bootstrap over images).\n", images, lowerArrow, higherArrow)
+	for _, v := range outcome.Consistency.Verdicts {
+		fmt.Fprintln(env.stdout, v)
+	}
 }
 
 // printRoad prints the curves of one place and returns the number of images.

@@ -130,12 +130,14 @@ type runResult struct {
 	Claims  []orchestrate.ClaimRow   `json:"claims,omitempty"`
 	// Contests are of scores: who is better than whom.
 	Contests []orchestrate.Contest `json:"contests,omitempty"`
+	// Consistency is that of study road.
+	Consistency *orchestrate.Consistency `json:"consistency,omitempty"`
 }
 
 // showRun prints a run's summary, and the searches of a small one.
 func showRun(env environment, asJSON bool, out string, r *orchestrate.Resolved, outcome orchestrate.Outcome) error {
 	if asJSON {
-		return printJSON(env, runResult{r.Plan.Shard.String(), outcome.Units, outcome.Failed, outcome.Before, outcome.Summary, outcome.Claims, outcome.Contests})
+		return printJSON(env, runResult{r.Plan.Shard.String(), outcome.Units, outcome.Failed, outcome.Before, outcome.Summary, outcome.Claims, outcome.Contests, outcome.Consistency})
 	}
 	if r.Study.ID == "trace" {
 		if err := showTrace(env, out, r, outcome); err != nil {

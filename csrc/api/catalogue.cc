@@ -39,7 +39,7 @@ tx_status* tx_catalogue(char** text) {
                                  {"summary", imputer.summary},
                                  {"parameters", imputer.parameters},
                                  {"paper", imputer.paper},
-                                 {"needs", imputer.mask_independent ? "" : "mask"}});
+                                 {"needs", imputer.mask_independent() ? "" : "mask"}});
     }
     *text = duplicate(out.dump());
   });

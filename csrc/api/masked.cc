@@ -9,6 +9,7 @@
 
 #include "api/api.h"
 #include "api/net.h"
+#include "graph/json.h"
 #include "removal/imputer.h"
 #include "removal/scene.h"
 
@@ -87,6 +88,24 @@ tx_status* tx_scene_put(tx_scene* scene, int32_t slot, tx_tensor image, tx_tenso
   });
 }
 
+tx_status* tx_scene_put_imputed(tx_scene* scene, int32_t slot, tx_tensor image, const char* spec,
+                                const float* mean, const float* std, uint64_t key,
+                                const double* dataset_mean) {
+  return guard("scene-put-imputed", [&] {
+    at::NoGradGuard no_grad;
+    Scene& to = required(scene, "scene")->scene;
+    const at::Tensor own = tensor_of(image, "image").to(to.device()).unsqueeze(0).contiguous().clone();
+    ImputerInput input;
+    input.images = own;
+    const size_t channels = own.dim() == 4 ? static_cast<size_t>(own.size(1)) : 0;
+    if (mean != nullptr) input.mean.assign(mean, mean + channels);
+    if (std != nullptr) input.std.assign(std, std + channels);
+    if (dataset_mean != nullptr) input.dataset_mean.assign(dataset_mean, dataset_mean + own.size(1));
+    input.keys = &key;
+    to.put(slot, own.squeeze(0), make_imputer(parse_json(required(spec, "spec"), "spec"), input));
+  });
+}
+
 tx_status* tx_masked_forward(tx_net* net, const tx_scene* scene, int64_t n, const int32_t* slot,
                              const uint64_t* sets, const int32_t* target, int64_t batch, double* logit,
                              double* probability) {
@@ -116,7 +135,7 @@ void tx_scene_free(tx_scene* scene) { delete scene; }
 
 tx_status* tx_reference(const char* spec, tx_tensor images, const float* mean, const float* std,
                         const uint64_t* keys, int32_t features, const int32_t* feature_map, tx_tensor other,
-                        tx_tensor* references) {
+                        const double* dataset_mean, tx_tensor* references) {
   return guard("reference", [&] {
     required(references, "references");
     at::NoGradGuard no_grad;
@@ -129,6 +148,9 @@ tx_status* tx_reference(const char* spec, tx_tensor images, const float* mean, c
     input.features = features;
     input.feature_map = feature_map;
     if (other != nullptr) input.other = tensor_of(other, "other");
+    if (dataset_mean != nullptr) {
+      input.dataset_mean.assign(dataset_mean, dataset_mean + input.images.size(1));
+    }
     const auto parsed = nlohmann::json::parse(required(spec, "spec"), nullptr, /*allow_exceptions=*/false);
     *references = handle_of(make_reference(parsed, input));
   });

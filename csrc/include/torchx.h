@@ -188,6 +188,11 @@ tx_status* tx_scene_new(tx_device device, int32_t slots, int32_t channels, int32
                         int32_t features, const int32_t* feature_map, tx_scene** scene);
 /* image, reference: [C,H,W] or [F], f32 or f64, any device; copied. */
 tx_status* tx_scene_put(tx_scene* scene, int32_t slot, tx_tensor image, tx_tensor reference);
+/* In place of a reference an imputer of this image, for those that depend on what else is
+ * deleted (a solve a state). spec, mean, std, key and dataset_mean as in tx_remove. */
+tx_status* tx_scene_put_imputed(tx_scene* scene, int32_t slot, tx_tensor image, const char* spec,
+                                const float* mean, const float* std, uint64_t key,
+                                const double* dataset_mean);
 /* Scores n states. State r: image slot[r], features whose bit is set in
  * sets[r*words .. r*words+words) (words = (features+63)/64, bit f of the set =
  * bit f%64 of word f/64) replaced by the reference; tracked class target[r].
@@ -203,12 +208,60 @@ void tx_scene_free(tx_scene* scene);
  * channel) of the preset, for references that are defined in pixel space; keys:
  * N random keys (internal/rng), NULL if the reference draws nothing; features and
  * feature_map as in tx_scene_new, for patch-mean (else 0, NULL); other: the image
- * to take for "image" ([C,H,W] or [N,C,H,W], normalised), else NULL.
+ * to take for "image" ([C,H,W] or [N,C,H,W], normalised), else NULL; dataset_mean: an
+ * entry a channel or column, normalised, for "dataset-mean", else NULL.
  * images: [N,C,H,W] or [N,F]; references: new tensor of the same shape, type and
  * device. */
 tx_status* tx_reference(const char* spec, tx_tensor images, const float* mean, const float* std,
                         const uint64_t* keys, int32_t features, const int32_t* feature_map, tx_tensor other,
-                        tx_tensor* references);
+                        const double* dataset_mean, tx_tensor* references);
+
+/* ---- Removal by rank --------------------------------------------------- */
+
+/* An image without `removed` of its features (pixels or columns): the most relevant,
+ * or with least != 0 the least relevant. */
+typedef struct {
+  int32_t image;
+  int32_t removed; /* 0..H*W or F */
+  int32_t least;
+} tx_removal_row;
+
+typedef struct {
+  /* What features become: JSON {"id": from the catalogue's imputers, parameters...}. */
+  const char* imputer;
+  /* [N,H*W] or [N,F]: the largest value is the most relevant; NULL: all are equal. */
+  const float* maps;
+  const char* ties;           /* "random", "index" or "noise": which of equal values is first */
+  const uint64_t* tie_keys;   /* N random keys; may be NULL with "index" */
+  const uint64_t* noise_keys; /* N random keys; NULL if the imputer draws nothing */
+  /* Of the preset, an entry a channel, for imputers that are defined in pixel space; NULL for tables. */
+  const float* mean;
+  const float* std;
+  /* The mean of the data, an entry a channel or column, normalised; NULL: not known, which
+   * is an error where "dataset-mean" is asked for, or "noisy-linear" with all of an image removed. */
+  const double* dataset_mean;
+  int64_t targets_each;   /* classes an image to look at; may be 0 */
+  const int32_t* targets; /* [N,targets_each] */
+  int64_t rows;           /* >= 1 */
+  const tx_removal_row* row;
+  int64_t batch; /* rows that run at a time, the last ones padded; >= 1 */
+} tx_removal;
+
+/* What is written, a row each; pointers that may be NULL say so. */
+typedef struct {
+  int32_t* classes;      /* the most probable (ties: the smaller) */
+  double* probabilities; /* [rows,targets_each] softmax of the image's targets; NaN stays NaN */
+  double* variations;    /* NULL or: total variation of the mask (mean |difference| of vertical
+                            neighbours plus that of horizontal ones; tables: 0) */
+  int32_t* iterations;   /* NULL or: of the imputer's solver, 0 where it has none */
+  double* seconds;       /* NULL or two numbers: ranking and imputing, and running the net */
+} tx_removal_result;
+
+/* Removes features of images ([N,C,H,W] or [N,F], any floating type and device) by rank,
+ * imputes them and runs what is left. inputs: NULL, or a new CPU tensor of what the net saw,
+ * [rows,C,H,W] or [rows,F]. Given the batch, a row depends neither on its place nor on others. */
+tx_status* tx_remove(tx_net* net, tx_tensor images, const tx_removal* removal,
+                     const tx_removal_result* result, tx_tensor* inputs);
 
 /* ---- Attribution ------------------------------------------------------- */
 

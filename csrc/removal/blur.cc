@@ -6,8 +6,7 @@
 namespace assay {
 
 ImputerEntry blur_imputer() {
-  return {"blur",
-          "the image under a Gaussian blur (31 pixels, sigma 56 as in TRACE's repository)",
+  return {"blur", "the image under a Gaussian blur (31 pixels, sigma 56 as in TRACE's repository)",
           "TRACE, section 3",
           nlohmann::json::array(
               {{{"name", "kernel"},
@@ -20,7 +19,6 @@ ImputerEntry blur_imputer() {
                 {"default", 56.0},
                 {"minimum", 1e-3},
                 {"summary", "standard deviation in pixels"}}}),
-          true,
           [](const ImputerInput& input, const Parameters& parameters) {
             if (input.is_table()) throw unsupported("imputer blur: a table has no neighbours to blur with");
             const int64_t kernel = parameters.integer("kernel"), radius = kernel / 2;

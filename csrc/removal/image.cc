@@ -5,14 +5,11 @@
 namespace assay {
 
 ImputerEntry image_imputer() {
-  return {"image",
-          "another image of the data (hot deck), given by its id",
-          "TRACE, section 3",
+  return {"image", "another image of the data (hot deck), given by its id", "TRACE, section 3",
           nlohmann::json::array({{{"name", "image"},
                                   {"type", "string"},
                                   {"default", ""},
                                   {"summary", "image id in the same data"}}}),
-          true,
           [](const ImputerInput& input, const Parameters&) {
             if (!input.other.defined()) throw invalid("imputer image: no other image was given");
             at::Tensor other = input.other.to(input.images.options());

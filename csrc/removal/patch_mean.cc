@@ -6,14 +6,13 @@ namespace assay {
 
 ImputerEntry patch_mean_imputer() {
   return {
-      "patch-mean",
-      "the mean of each patch: its texture goes, its brightness stays",
+      "patch-mean", "the mean of each patch: its texture goes, its brightness stays",
       "TRACE, section 3 (and its repository)",
       nlohmann::json::array({{{"name", "perChannel"},
                               {"type", "bool"},
                               {"default", false},
                               {"summary", "one mean a channel instead of one a patch"}}}),
-      true,
+
       [](const ImputerInput& input, const Parameters& parameters) {
         if (input.feature_map == nullptr || input.features < 1) {
           throw invalid("imputer patch-mean needs a map of patches");

@@ -2,7 +2,9 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "api/error.h"
 
@@ -58,12 +60,19 @@ void Scene::put(int32_t slot, const at::Tensor& image, const at::Tensor& referen
   filled_[static_cast<size_t>(slot)] = true;
 }
 
+void Scene::put(int32_t slot, const at::Tensor& image, std::unique_ptr<Imputer> imputer) {
+  put(slot, image, image);
+  imputers_.resize(static_cast<size_t>(slots_));
+  imputers_[static_cast<size_t>(slot)] = std::move(imputer);
+}
+
 at::Tensor Scene::expand(int64_t count, int64_t rows, const int32_t* slot, const uint64_t* sets) const {
   for (int64_t r = 0; r < count; ++r) {
     if (slot[r] < 0 || slot[r] >= slots_)
       throw invalid("slot[", r, "] is ", slot[r], ": want 0..", slots_ - 1);
     if (!filled_[static_cast<size_t>(slot[r])]) throw invalid("slot ", slot[r], " holds no image");
   }
+  if (!imputers_.empty()) return expand_imputed(count, rows, slot, sets);
   return device_.is_cpu() ? expand_runs(count, rows, slot, sets) : expand_masks(count, rows, slot, sets);
 }
 
@@ -94,25 +103,49 @@ at::Tensor Scene::expand_runs(int64_t count, int64_t rows, const int32_t* slot, 
   return channels_ == 0 ? out : out.permute({0, 3, 1, 2});
 }
 
-at::Tensor Scene::expand_masks(int64_t count, int64_t rows, const int32_t* slot, const uint64_t* sets) const {
+at::Tensor Scene::deleted(int64_t count, int64_t rows, const uint64_t* sets) const {
   const int64_t word_count = words();
   // Pinned, so that a GPU fetches them while it still works on the batch before.
-  const auto host = at::TensorOptions(at::kLong).pinned_memory(device_.is_cuda());
-  at::Tensor slots = at::empty({rows}, host);
-  at::Tensor bits = at::empty({rows, word_count}, host);
+  at::Tensor bits =
+      at::empty({rows, word_count}, at::TensorOptions(at::kLong).pinned_memory(device_.is_cuda()));
   for (int64_t r = 0; r < rows; ++r) {
-    const int64_t state = std::min(r, count - 1);
-    slots.data_ptr<int64_t>()[r] = slot[state];
-    std::memcpy(bits.data_ptr<int64_t>() + r * word_count, sets + state * word_count,
+    std::memcpy(bits.data_ptr<int64_t>() + r * word_count, sets + std::min(r, count - 1) * word_count,
                 static_cast<size_t>(word_count) * sizeof(uint64_t));
   }
-  slots = slots.to(device_, /*non_blocking=*/true);
   bits = bits.to(device_, /*non_blocking=*/true);
   const at::Tensor word = map_.div(64, "floor"), bit = map_.remainder(64);
-  at::Tensor mask = bits.index_select(1, word).bitwise_right_shift(bit).bitwise_and(1).to(at::kBool);
-  mask = channels_ == 0 ? mask : mask.view({rows, height_, width_, 1});
+  return bits.index_select(1, word).bitwise_right_shift(bit).bitwise_and(1).to(at::kBool);
+}
+
+at::Tensor Scene::expand_masks(int64_t count, int64_t rows, const int32_t* slot, const uint64_t* sets) const {
+  at::Tensor slots = at::empty({rows}, at::TensorOptions(at::kLong).pinned_memory(device_.is_cuda()));
+  for (int64_t r = 0; r < rows; ++r) slots.data_ptr<int64_t>()[r] = slot[std::min(r, count - 1)];
+  slots = slots.to(device_, /*non_blocking=*/true);
+  const at::Tensor all = deleted(count, rows, sets);
+  const at::Tensor mask = channels_ == 0 ? all : all.view({rows, height_, width_, 1});
   const at::Tensor out = at::where(mask, references_.index_select(0, slots), images_.index_select(0, slots));
   return channels_ == 0 ? out : out.permute({0, 3, 1, 2});
+}
+
+at::Tensor Scene::expand_imputed(int64_t count, int64_t rows, const int32_t* slot,
+                                 const uint64_t* sets) const {
+  at::Tensor mask = deleted(count, count, sets);
+  if (channels_ != 0) mask = mask.view({count, height_, width_});
+  std::vector<std::vector<int64_t>> of_slot(static_cast<size_t>(slots_));
+  for (int64_t r = 0; r < count; ++r) of_slot[static_cast<size_t>(slot[r])].push_back(r);
+  std::vector<int64_t> shape = {rows, channels_, height_, width_};
+  if (channels_ == 0) shape = {rows, width_};
+  at::Tensor out = at::empty(shape, images_.options());
+  for (size_t s = 0; s < of_slot.size(); ++s) {
+    if (of_slot[s].empty()) continue;
+    const at::Tensor which = at::tensor(of_slot[s], at::kLong).to(device_);
+    const at::Tensor own = mask.index_select(0, which).contiguous();
+    out.index_copy_(
+        0, which,
+        imputers_[s]->fill(std::vector<int64_t>(of_slot[s].size(), 0), own, nullptr).to(out.scalar_type()));
+  }
+  for (int64_t r = count; r < rows; ++r) out[r].copy_(out[count - 1]);
+  return out;
 }
 
 }  // namespace assay

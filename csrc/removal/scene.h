@@ -1,11 +1,15 @@
-// A scene holds images and their references in slots and makes the inputs of
+// A scene holds images in slots, each with its reference or, where what deleted features
+// become depends on what else is deleted, an imputer made for it; it makes the inputs of
 // the masked forward: rows of (slot, set of deleted features).
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
+
+#include "removal/imputer.h"
 
 namespace assay {
 
@@ -17,6 +21,8 @@ class Scene {
         const int32_t* feature_map);
 
   void put(int32_t slot, const at::Tensor& image, const at::Tensor& reference);
+  // imputer: of this image alone.
+  void put(int32_t slot, const at::Tensor& image, std::unique_ptr<Imputer> imputer);
 
   int32_t slots() const { return slots_; }
   int64_t words() const { return (features_ + 63) / 64; }
@@ -32,6 +38,10 @@ class Scene {
   at::Tensor expand_masks(int64_t count, int64_t rows, const int32_t* slot, const uint64_t* sets) const;
 
  private:
+  // Of scenes with imputers.
+  at::Tensor expand_imputed(int64_t count, int64_t rows, const int32_t* slot, const uint64_t* sets) const;
+  // Which features are deleted, at every pixel or column: bool [rows,H*W] on the device.
+  at::Tensor deleted(int64_t count, int64_t rows, const uint64_t* sets) const;
   // Consecutive pixels of one feature, in elements of the channels_last image.
   struct Run {
     int64_t begin, length;
@@ -45,6 +55,7 @@ class Scene {
   at::Tensor map_;     // int64 [H*W] on the device
   at::Tensor images_;  // [slots,H,W,C] or [slots,F], contiguous
   at::Tensor references_;
+  std::vector<std::unique_ptr<Imputer>> imputers_;  // a slot each; empty: references
 };
 
 }  // namespace assay

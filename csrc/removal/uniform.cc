@@ -8,12 +8,8 @@
 namespace assay {
 
 ImputerEntry uniform_imputer() {
-  return {"uniform",
-          "uniform noise over the range of pixels, drawn once an image",
-          "TRACE, section 3",
-          nlohmann::json::array(),
-          true,
-          [](const ImputerInput& input, const Parameters&) {
+  return {"uniform", "uniform noise over the range of pixels, drawn once an image", "TRACE, section 3",
+          nlohmann::json::array(), [](const ImputerInput& input, const Parameters&) {
             if (input.is_table())
               throw unsupported("imputer uniform: the range of a table's columns is not known");
             if (input.keys == nullptr) throw invalid("imputer uniform: keys is NULL");

@@ -4,11 +4,8 @@
 namespace assay {
 
 ImputerEntry zero_imputer() {
-  return {"zero",
-          "0 in the net's normalised input space (the preset's mean colour)",
-          "TRACE, section 3",
+  return {"zero", "0 in the net's normalised input space (the preset's mean colour)", "TRACE, section 3",
           nlohmann::json::array(),
-          true,
           [](const ImputerInput& input, const Parameters&) { return at::zeros_like(input.images); }};
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <random>
 #include <vector>
 
@@ -55,6 +56,39 @@ TEST_P(SceneTest, BothWaysEqualThePlainLoop) {
     }
     ASSERT_TRUE(at::equal(runs[r], want)) << "row " << r;
   }
+}
+
+// States of a scene with imputers are what the imputer makes of the image and the set.
+TEST(Scene, ImputesEveryState) {
+  const int32_t height = 12, width = 10, features = 30;
+  std::vector<int32_t> map;
+  for (int32_t i = 0; i < height * width; ++i) map.push_back(i / width / 2 * 5 + i % width / 2);
+  Scene scene(at::kCPU, 2, 3, height, width, features, map.data());
+  const nlohmann::json spec{{"id", "noisy-linear"}, {"noise", .05}};
+  const std::vector<uint64_t> keys{7, 8};
+  ImputerInput all;
+  all.images = at::rand({2, 3, height, width});
+  all.mean = {0, 0, 0};
+  all.std = {1, 1, 1};
+  all.keys = keys.data();
+  for (int32_t s = 0; s < 2; ++s) {
+    ImputerInput own = all;
+    own.images = all.images.slice(0, s, s + 1).contiguous();
+    own.keys = &keys[static_cast<size_t>(s)];
+    scene.put(s, own.images[0], make_imputer(spec, own));
+  }
+  const std::vector<int32_t> slot{1, 0, 1};
+  const std::vector<uint64_t> sets{0b1011, 1u << 29, 0};
+  const at::Tensor got = scene.expand(3, 4, slot.data(), sets.data());
+  at::Tensor removed = at::zeros({3, height, width}, at::kBool);
+  for (int64_t r = 0; r < 3; ++r) {
+    for (int64_t i = 0; i < height * width; ++i) {
+      removed[r].view({-1})[i] = ((sets[static_cast<size_t>(r)] >> map[static_cast<size_t>(i)]) & 1) != 0;
+    }
+  }
+  const at::Tensor want = make_imputer(spec, all)->fill({1, 0, 1}, removed, nullptr);
+  EXPECT_TRUE(at::equal(got.slice(0, 0, 3), want));
+  EXPECT_TRUE(at::equal(got[3], want[2])) << "padding repeats the last";
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, SceneTest,

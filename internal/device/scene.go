@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/assay-xai/assay/internal/usage"
 	"github.com/assay-xai/assay/orchestrate"
@@ -19,6 +20,7 @@ type scene struct {
 	other     *torchx.Tensor // what reference "image" takes, else nil
 	batch     int
 	words     int
+	imputed   bool // by an imputer that depends on what else is deleted
 }
 
 // Scene makes room for images whose features are deleted.
@@ -35,7 +37,10 @@ func (n *net) Scene(ctx context.Context, spec orchestrate.SceneSpec) (orchestrat
 		return nil, mark(err)
 	}
 	out := &scene{n: n, s: s, batch: spec.Batch, words: trace.Words(spec.Features)}
-	out.reference = torchx.ReferenceSpec{JSON: text, Features: spec.Features, FeatureMap: spec.FeatureMap}
+	out.reference = torchx.ReferenceSpec{JSON: text, Features: spec.Features, FeatureMap: spec.FeatureMap, DatasetMean: spec.DatasetMean}
+	if out.imputed, err = n.b.dependsOnMask(ctx, spec.Reference.ID); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	if len(spec.Shape) == 3 {
 		out.reference.Mean = channelValues(spec.Preset.Mean, spec.Shape[0], 0)
 		out.reference.Std = channelValues(spec.Preset.Std, spec.Shape[0], 1)
@@ -51,6 +56,16 @@ func (n *net) Scene(ctx context.Context, spec orchestrate.SceneSpec) (orchestrat
 		out.reference.Other = out.other
 	}
 	return out, nil
+}
+
+// dependsOnMask says whether an imputer of the catalogue is more than a reference.
+func (b *Backend) dependsOnMask(ctx context.Context, id string) (bool, error) {
+	c, err := b.Catalogue(ctx)
+	if err != nil {
+		return false, err
+	}
+	i := slices.IndexFunc(c.Imputers, func(e orchestrate.Entry) bool { return e.ID == id })
+	return i >= 0 && c.Imputers[i].Needs == orchestrate.NeedsMask, nil
 }
 
 func referenceJSON(r orchestrate.Reference) ([]byte, error) {
@@ -78,6 +93,14 @@ func (s *scene) Put(ctx context.Context, slot int, from orchestrate.Images, i in
 	defer image.Close()
 	spec := s.reference
 	spec.Keys = []uint64{key}
+	if s.imputed {
+		x, err := image.Row(0)
+		if err != nil {
+			return err
+		}
+		defer x.Close()
+		return mark(s.s.PutImputed(ctx, slot, x, spec))
+	}
 	references, err := s.n.b.d.Reference(ctx, image, spec)
 	if err != nil {
 		return mark(err)

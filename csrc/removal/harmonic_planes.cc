@@ -1,0 +1,223 @@
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "removal/harmonic.h"
+#include "removal/stencil.h"
+
+namespace assay {
+namespace {
+
+// The sums of weights within the image, or their inverses: rows of a pitch for 0, 1 and
+// 2 neighbouring rows.
+template <class T>
+std::vector<T> diagonal_of(const PlaneShape& s, bool inverse) {
+  std::vector<T> out(static_cast<size_t>(3 * s.pitch()), T(0));
+  for (int64_t rows = 0; rows < 3; ++rows) {
+    T* const to = out.data() + rows * s.pitch() + 1;
+    for (int64_t c = 0; c < s.width; ++c) {
+      const int64_t columns = int64_t{c > 0} + int64_t{c + 1 < s.width};
+      const double sum =
+          kDirect * static_cast<double>(rows + columns) + kDiagonal * static_cast<double>(rows * columns);
+      to[(c % 2) * s.half() + c / 2] = static_cast<T>(inverse ? 1 / sum : sum);
+    }
+  }
+  return out;
+}
+
+// A level is worth its sweeps from so many of its cells on: below, holes are small.
+constexpr double kWorthwhile = .1;
+
+// The levels of a mask, of which at least one pixel is known and one is not.
+template <class T>
+std::vector<Level<T>> levels_of(const bool* removed, int64_t height, int64_t width) {
+  std::vector<Level<T>> levels;
+  PlaneShape shape{height, width};
+  // vector<bool> has no data().
+  std::unique_ptr<bool[]> mask, coarse;
+  for (const bool* own = removed;;) {
+    Level<T> level;
+    level.shape = shape;
+    level.gain.assign(shape.size(), T(0));
+    level.diagonal = diagonal_of<T>(shape, false);
+    level.unknown = load_gain(shape, own, diagonal_of<T>(shape, true).data(), level.gain.data());
+    const double share = static_cast<double>(level.unknown) / static_cast<double>(shape.height * shape.width);
+    if (level.unknown == 0 || (!levels.empty() && share < kWorthwhile)) return levels;
+    levels.push_back(std::move(level));
+    const PlaneShape next = shape.coarser();
+    coarse = std::make_unique<bool[]>(static_cast<size_t>(next.height * next.width));
+    coarsen(shape, own, coarse.get());
+    mask.swap(coarse);
+    own = mask.get();
+    shape = next;
+  }
+}
+
+// Planes for the solution of one channel.
+template <class T>
+struct Workspace {
+  std::vector<T> known, solution, residual, direction, product;
+  std::vector<std::vector<T>> b, x;  // a level each; b[0] unused
+  std::vector<T> scratch;
+  PlaneShape shape;
+  size_t levels = 0;
+
+  // Zeros where planes have them. Those of images of one size are used again: what is
+  // between the zeros is written before it is read.
+  void fit(const std::vector<Level<T>>& all) {
+    if (all[0].shape.height != shape.height || all[0].shape.width != shape.width) {
+      *this = Workspace();
+      shape = all[0].shape;
+      for (auto* plane : {&known, &solution, &residual, &direction, &product, &scratch}) {
+        plane->assign(shape.size(), T(0));
+      }
+    }
+    for (; levels < all.size(); ++levels) {
+      b.emplace_back(levels == 0 ? 0 : all[levels].shape.size(), T(0));
+      x.emplace_back(all[levels].shape.size(), T(0));
+    }
+  }
+};
+
+// Sweeps, each way, on the level that has no coarser one: its holes are small.
+constexpr int kLastSweeps = 2;
+
+// x[level] = M^-1 b; answers b.x.
+template <class T>
+double cycle(const std::vector<Level<T>>& levels, size_t level, const T* b, Workspace<T>& work) {
+  T* const x = work.x[level].data();
+  sweep_from_zero(levels[level], b, x);
+  if (level + 1 == levels.size()) {
+    for (int k = 1; k < kLastSweeps; ++k) {
+      sweep_up(levels[level], b, x);
+      sweep_down(levels[level], b, x);
+    }
+    return sweep_up(levels[level], b, x);
+  }
+  const PlaneShape& coarse = levels[level + 1].shape;
+  restrict_residual(levels[level], b, x, work.scratch.data(), coarse, work.b[level + 1].data());
+  cycle(levels, level + 1, work.b[level + 1].data(), work);
+  add_prolonged(levels[level], coarse, work.x[level + 1].data(), x);
+  return sweep_up(levels[level], b, x);
+}
+
+struct Solved {
+  int iterations;
+  bool converged;
+};
+
+// A x = residual by preconditioned conjugate gradients, x from 0 in work.solution until
+// |residual| <= target.
+template <class T>
+Solved conjugate_gradients(const std::vector<Level<T>>& levels, Workspace<T>& work, double target,
+                           const HarmonicOptions& options, int allowed) {
+  std::fill(work.solution.begin(), work.solution.end(), T(0));
+  double before = 0;
+  for (int iteration = 1; iteration <= allowed; ++iteration) {
+    const double now = cycle(levels, 0, work.residual.data(), work);
+    if (!(now > 0)) return {iteration - 1, now == 0};  // nothing left to do, or no number
+    const double beta = iteration == 1 ? 0 : now / before;
+    if (iteration == 1) std::fill(work.direction.begin(), work.direction.end(), T(0));
+    before = now;
+    const double curvature =
+        direct(levels[0], work.x[0].data(), beta, work.direction.data(), work.product.data());
+    if (!(curvature > 0)) return {iteration, false};
+    const Step step = advance(work.solution.size(), now / curvature, work.direction.data(),
+                              work.product.data(), work.solution.data(), work.residual.data());
+    if (std::sqrt(step.residual) <= target && step.largest <= options.step) return {iteration, true};
+  }
+  return {allowed, false};
+}
+
+// Fills one channel [height,width].
+template <class T>
+Solved fill(const std::vector<Level<T>>& levels, const bool* removed, T* values,
+            const HarmonicOptions& options, Workspace<T>& work) {
+  const PlaneShape& s = levels[0].shape;
+  const Known<T> known = survey(s, values, removed);
+  constexpr T nan = std::numeric_limits<T>::quiet_NaN();
+  const auto all = [&](T value) {
+    for (int64_t i = 0; i < s.height * s.width; ++i) values[i] = removed[i] ? value : values[i];
+    return Solved{0, true};
+  };
+  if (!std::isfinite(known.sum)) return all(nan);  // what is no number is in every mean
+  if (known.low == known.high) return all(known.low);
+  // A mean of neighbours does not care for a constant: without it digits are saved.
+  const T shift = static_cast<T>(known.sum / static_cast<double>(s.height * s.width - levels[0].unknown));
+  load_known(levels[0], values, shift, work.known.data());
+  const double norm = std::sqrt(gather_known(levels[0], work.known.data(), work.residual.data()));
+  if (norm == 0) return all(shift);
+  const double target = options.residual * norm;
+  Solved solved = conjugate_gradients(levels, work, target, options, options.max_iterations);
+  // What the recurrence believes of the residual is true up to rounding in every term: where
+  // that is of the target's size, the residual is computed again, in double, and solved for.
+  const double rounding = static_cast<double>(std::numeric_limits<T>::epsilon()) *
+                          std::sqrt(static_cast<double>(levels[0].unknown)) *
+                          static_cast<double>(known.high - known.low);
+  constexpr int kRounds = 3;
+  const auto add = [&] {
+    for (size_t i = 0; i < work.known.size(); ++i) work.known[i] += work.solution[i];
+  };
+  add();
+  for (int round = 0; round < kRounds && rounding > .2 * target && solved.converged; ++round) {
+    const double left = std::sqrt(exact_residual(levels[0], work.known.data(), work.residual.data()));
+    if (left <= target) break;
+    const Solved more = conjugate_gradients(levels, work, std::max(target, 1e-3 * left) / 2, options,
+                                            options.max_iterations - solved.iterations);
+    solved = {solved.iterations + more.iterations, more.converged};
+    add();
+  }
+  store_filled(s, work.known.data(), removed, shift, known.low, known.high, values);
+  return solved;
+}
+
+template <class T>
+HarmonicReport fill_all(at::Tensor& values, const at::Tensor& removed, const HarmonicOptions& options) {
+  const int64_t n = values.size(0), channels = values.size(1), h = values.size(2), w = values.size(3);
+  T* const data = values.data_ptr<T>();
+  const bool* const gone = removed.const_data_ptr<bool>();
+  std::vector<std::vector<Level<T>>> levels(static_cast<size_t>(n));
+  at::parallel_for(0, n, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const bool* const mask = gone + i * h * w;
+      const auto gone_of = [&](bool value) { return std::find(mask, mask + h * w, value) != mask + h * w; };
+      if (!gone_of(false) || !gone_of(true)) continue;  // nothing to go by, or nothing to do
+      levels[static_cast<size_t>(i)] = levels_of<T>(mask, h, w);
+    }
+  });
+  std::vector<Solved> solved(static_cast<size_t>(n * channels), {0, true});
+  at::parallel_for(0, n * channels, 1, [&](int64_t begin, int64_t end) {
+    Workspace<T> work;
+    for (int64_t k = begin; k < end; ++k) {
+      const auto& own = levels[static_cast<size_t>(k / channels)];
+      if (own.empty()) continue;
+      work.fit(own);
+      solved[static_cast<size_t>(k)] =
+          fill<T>(own, gone + k / channels * h * w, data + k * h * w, options, work);
+    }
+  });
+  HarmonicReport report;
+  for (int64_t i = 0; i < n; ++i) {
+    int32_t most = 0;
+    for (int64_t c = 0; c < channels; ++c) {
+      const Solved& one = solved[static_cast<size_t>(i * channels + c)];
+      most = std::max(most, one.iterations);
+      report.converged = report.converged && one.converged;
+    }
+    report.iterations.push_back(most);
+  }
+  return report;
+}
+
+}  // namespace
+
+HarmonicReport fill_harmonic_planes(at::Tensor& values, const at::Tensor& removed,
+                                    const HarmonicOptions& options) {
+  return values.scalar_type() == at::kDouble ? fill_all<double>(values, removed, options)
+                                             : fill_all<float>(values, removed, options);
+}
+
+}  // namespace assay

@@ -1,0 +1,128 @@
+// Noisy linear imputation (Rong et al. 2022, section 4.3): every removed pixel is the
+// weighted mean of its neighbours, plus a little noise that hides which pixels were.
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/error.h"
+#include "removal/harmonic.h"
+#include "removal/imputer.h"
+#include "removal/philox.h"
+
+namespace assay {
+namespace {
+
+class NoisyLinear : public Imputer {
+ public:
+  NoisyLinear(ImputerInput input, const Parameters& parameters)
+      : input_(std::move(input)), redraw_(parameters.flag("redraw")) {
+    if (input_.is_table()) throw unsupported("imputer noisy-linear: a table has no neighbours");
+    sigma_ = parameters.number("noise");
+    if (sigma_ > 0 && input_.keys == nullptr) throw invalid("imputer noisy-linear: keys is NULL");
+    // The mean of neighbours commutes with what presets do to a channel, so pixels are
+    // solved for as the net wants them; noise and tolerances are of the scale of pixels.
+    if (sigma_ > 0) keys_.assign(input_.keys, input_.keys + input_.images.size(0));
+    input_.keys = nullptr;  // the caller's
+    std_ = per_channel(input_, input_.std, "std");
+    options_.residual = parameters.number("tolerance");
+    options_.step *= options_.residual / HarmonicOptions().residual;
+    options_.step /= std_.max().item<double>();
+    if (parameters.flag("clip")) {
+      const at::Tensor mean = per_channel(input_, input_.mean, "mean");
+      low_ = -mean / std_;
+      high_ = (1 - mean) / std_;
+    }
+    if (sigma_ > 0 && !redraw_) noise_ = draw(keys_, {});
+  }
+
+  at::Tensor fill(const std::vector<int64_t>& which, const at::Tensor& removed,
+                  int32_t* iterations) override {
+    const at::Tensor rows = at::tensor(which, at::kLong).to(input_.images.device());
+    const at::Tensor mask = removed.unsqueeze(1);
+    at::Tensor out = input_.images.index_select(0, rows).contiguous();
+    const at::Tensor counts = removed.flatten(1).sum(1);
+    const at::Tensor everything = counts == removed.size(1) * removed.size(2);
+    if (everything.any().item<bool>()) {
+      out = at::where(everything.view({-1, 1, 1, 1}),
+                      dataset_mean(input_, "noisy-linear, where all of an image is removed"), out);
+    }
+    const HarmonicReport report = fill_harmonic(out, removed.contiguous(), options_);
+    if (iterations != nullptr) std::copy(report.iterations.begin(), report.iterations.end(), iterations);
+    at::Tensor filled = out;
+    if (sigma_ > 0) {
+      at::Tensor noise;
+      if (redraw_) {
+        std::vector<uint64_t> keys;
+        for (const int64_t r : which) keys.push_back(keys_[static_cast<size_t>(r)]);
+        const at::Tensor host = counts.to(at::kCPU).contiguous();
+        noise = draw(keys, {host.const_data_ptr<int64_t>(), host.const_data_ptr<int64_t>() + host.numel()});
+      } else {
+        noise = noise_.index_select(0, rows);
+      }
+      filled = filled + noise;
+    }
+    if (low_.defined()) filled = at::minimum(at::maximum(filled, low_), high_);
+    return sigma_ > 0 || low_.defined() ? at::where(mask, filled, out) : out;
+  }
+
+ private:
+  // sigma / std of the channel times standard normals of (key, element of [C,H,W], draw).
+  at::Tensor draw(const std::vector<uint64_t>& keys, const std::vector<int64_t>& draws) const {
+    const int64_t rows = static_cast<int64_t>(keys.size()), each = input_.images[0].numel();
+    std::vector<int64_t> shape = input_.images.sizes().vec();
+    shape[0] = rows;
+    at::Tensor noise = at::empty(shape, at::kDouble);
+    double* const to = noise.data_ptr<double>();
+    at::parallel_for(0, rows * each, 4096, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const size_t row = static_cast<size_t>(i / each);
+        const uint64_t number = draws.empty() ? 0 : static_cast<uint64_t>(draws[row]);
+        to[i] = philox_normal(keys[row], static_cast<uint64_t>(i % each), number);
+      }
+    });
+    return (noise.to(input_.images.device()) * (sigma_ / std_.to(at::kDouble)))
+        .to(input_.images.scalar_type());
+  }
+
+  ImputerInput input_;
+  std::vector<uint64_t> keys_;
+  double sigma_ = 0;
+  bool redraw_;
+  HarmonicOptions options_;
+  at::Tensor std_, low_, high_, noise_;
+};
+
+}  // namespace
+
+ImputerEntry noisy_linear_imputer() {
+  return {
+      "noisy-linear",
+      "the weighted mean of each pixel's neighbours, removed or not, plus a little noise (ROAD)",
+      "ROAD, section 4.3",
+      nlohmann::json::array({{{"name", "noise"},
+                              {"type", "float"},
+                              {"default", 0.01},
+                              {"minimum", 0},
+                              {"summary", "standard deviation of the noise on imputed pixels of range 0..1"}},
+                             {{"name", "redraw"},
+                              {"type", "bool"},
+                              {"default", false},
+                              {"summary", "other noise for other numbers of removed pixels"}},
+                             {{"name", "clip"},
+                              {"type", "bool"},
+                              {"default", false},
+                              {"summary", "keep imputed pixels within 0..1"}},
+                             {{"name", "tolerance"},
+                              {"type", "float"},
+                              {"default", 1e-5},
+                              {"minimum", 1e-12},
+                              {"maximum", 1e-2},
+                              {"summary", "relative residual of the equations"}}}),
+      nullptr,
+      [](const ImputerInput& input, const Parameters& parameters) -> std::unique_ptr<Imputer> {
+        return std::make_unique<NoisyLinear>(input, parameters);
+      }};
+}
+
+}  // namespace assay

@@ -1,0 +1,659 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// roadPage shows what a net says as pixels are removed.
+type roadPage struct {
+	Verdicts []string
+	Panels   []roadPanel
+	Heats    []roadHeat
+	Films    []roadFilm
+	Runtime  *roadRuntime
+
+	facts []fact
+}
+
+// roadPanel is of one net, data, target and way to break ties.
+type roadPanel struct {
+	Title, Anchor string
+	Imputers      []roadImputer
+}
+
+// roadImputer is what one imputer shows.
+type roadImputer struct {
+	ID, Anchor string
+	// Orders heads the columns of Overview: morf and lerf, where they are.
+	Orders   []string
+	Overview []roadOverview
+	// Combined and Variation say whether the overview has these columns.
+	Combined, Variation bool
+	Metric              string // of the tables: accuracy or probability
+	Fractions           []string
+	Lines               []roadLine
+	Published           bool
+	Charts              []*chart
+	More                int // methods that are not drawn
+	Ranks               []roadRanks
+	Images              int
+}
+
+// roadOverview is a method with what is over all fractions.
+type roadOverview struct {
+	Method   string
+	Means    []scoreCell // by order
+	Combined scoreCell
+	Map      string // variation of the map
+	Masks    []string
+}
+
+// roadLine is a method (none: chance) in one order by fraction.
+type roadLine struct {
+	Order, Method string
+	Cells         []roadCell
+}
+
+type roadCell struct{ Text, Title, Published string }
+
+// roadRanks is a plot of ranks.
+type roadRanks struct {
+	Title string
+	Plot  *intervals
+}
+
+// roadRow is a row of summary.json.
+type roadRow struct {
+	Net          string
+	Params       map[string]any
+	Metric       string
+	Mean, Lo, Hi *float64
+	N            int
+	Reference    *float64
+	Deviation    *float64
+	Error        *float64
+}
+
+func (r roadRow) text(key string) string { return plain(r.Params[key]) }
+
+func (r roadRow) fraction() float64 {
+	f, _ := r.Params["fraction"].(float64)
+	return f
+}
+
+// place is what a panel is of.
+type roadPlace struct{ net, data, target, ties string }
+
+func (r roadRow) place() roadPlace {
+	return roadPlace{r.Net, r.text("data"), r.text("target"), r.text("ties")}
+}
+
+// in says that a row is of a place and imputer; random orders break no ties.
+func (r roadRow) in(p roadPlace, imputer string) bool {
+	at := r.place()
+	if r.text("order") == orderRandom {
+		at.ties = p.ties
+	}
+	return at == p && r.text("imputer") == imputer
+}
+
+// Orders of removal, as records have them.
+const (
+	orderMoRF, orderLeRF, orderRandom = "morf", "lerf", "random"
+)
+
+// readJSON reads a file of the run; false where there is none, or it cannot be read.
+func (r *run) readJSON(name string, into any) bool {
+	text, err := os.ReadFile(filepath.Join(r.out, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		r.note("%s cannot be read: %v", name, err)
+		return false
+	}
+	return true
+}
+
+func (r *run) roadPage(ctx context.Context) (*roadPage, error) {
+	p := &roadPage{Runtime: r.roadRuntime()}
+	var rows []roadRow
+	if !r.readJSON("summary.json", &rows) {
+		r.note("There is no summary yet: curves and ranks come with it, once all units are done.")
+	}
+	rows = slices.DeleteFunc(rows, func(row roadRow) bool { return row.N == 0 || row.Mean == nil || row.Lo == nil || row.Hi == nil })
+	var consistency roadConsistency
+	r.readJSON("consistency.json", &consistency)
+	p.Verdicts, p.Heats = consistency.Verdicts, roadHeats(consistency)
+	contests := r.readContests()
+	name := roadNames(rows)
+	var places []roadPlace
+	for _, row := range rows {
+		if at := row.place(); row.text("imputer") != "" && row.text("order") != orderRandom && row.text("order") != "" && !slices.Contains(places, at) {
+			places = append(places, at)
+		}
+	}
+	if len(places) == 0 { // random orders alone
+		for _, row := range rows {
+			if at := row.place(); !slices.Contains(places, at) {
+				places = append(places, at)
+			}
+		}
+	}
+	for i, at := range places {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		panel := roadPanel{Title: at.title(places), Anchor: fmt.Sprintf("place-%d", i+1)}
+		for j, imputer := range imputersOf(rows, at) {
+			block := newRoadImputer(imputer, at, rows, contests, name)
+			block.Anchor = fmt.Sprintf("imputer-%d-%d", i+1, j+1)
+			panel.Imputers = append(panel.Imputers, block)
+			r.blocks = append(r.blocks, figureBlock{ID: block.Anchor, Charts: block.Charts})
+		}
+		p.Panels = append(p.Panels, panel)
+	}
+	var err error
+	if p.Films, err = r.roadFilms(); err != nil {
+		return nil, err
+	}
+	p.facts = r.roadFacts(rows, name)
+	return p, nil
+}
+
+// title names a place by what differs from others.
+func (p roadPlace) title(all []roadPlace) string {
+	var parts []string
+	for _, get := range []func(roadPlace) string{
+		func(p roadPlace) string { return p.net }, func(p roadPlace) string { return p.data },
+		func(p roadPlace) string { return "target " + p.target }, func(p roadPlace) string { return "ties " + p.ties }} {
+		if slices.ContainsFunc(all, func(o roadPlace) bool { return get(o) != get(p) }) && get(p) != "" {
+			parts = append(parts, get(p))
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+func imputersOf(rows []roadRow, at roadPlace) []string {
+	var out []string
+	for _, row := range rows {
+		if id := row.text("imputer"); row.place() == at && id != "" && !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// roadNames names the competitor of a row as contests do: whose maps, with what became
+// of their channels where that differs.
+func roadNames(rows []roadRow) func(roadRow) string {
+	reductions := map[string]bool{}
+	for _, row := range rows {
+		if v := row.text("reduce"); v != "" {
+			reductions[v] = true
+		}
+	}
+	return func(row roadRow) string {
+		if v := row.text("reduce"); len(reductions) > 1 && v != "" {
+			return row.text("method") + " " + v
+		}
+		return row.text("method")
+	}
+}
+
+// newRoadImputer makes the tables and figures of one imputer.
+func newRoadImputer(imputer string, at roadPlace, all []roadRow, contests []contest, name func(roadRow) string) roadImputer {
+	out := roadImputer{ID: imputer, Metric: "accuracy"}
+	var rows []roadRow
+	for _, row := range all {
+		if row.in(at, imputer) {
+			rows = append(rows, row)
+			out.Images = max(out.Images, row.N)
+		}
+	}
+	if !slices.ContainsFunc(rows, func(row roadRow) bool { return row.Metric == out.Metric }) {
+		out.Metric = "probability"
+	}
+	var own []contest
+	for _, c := range contests {
+		if c.Net == at.net && c.Data == at.data && c.Target == at.target && plain(c.Setting["imputer"]) == imputer && plain(c.Setting["ties"]) == at.ties {
+			own = append(own, c)
+		}
+	}
+	methods := roadMethods(rows, name)
+	out.overview(rows, own, methods, name)
+	out.lines(rows, methods, name)
+	out.Charts, out.More = roadCharts(rows, methods, name)
+	for _, c := range own {
+		if c.Setting["fraction"] != nil || c.Metric == "mean-probability" && out.Metric == "accuracy" {
+			continue
+		}
+		if plot := rankPlot(c, ranked(c)); plot != nil {
+			title := "By " + roadMetricWords(c.Metric)
+			if order := plain(c.Setting["order"]); order != "" {
+				title += ", " + orderWords(order)
+			}
+			out.Ranks = append(out.Ranks, roadRanks{title, plot})
+		}
+	}
+	return out
+}
+
+func roadMetricWords(id string) string {
+	words := map[string]string{"mean-accuracy": "accuracy, mean over fractions", "mean-probability": "probability, mean over fractions", "road-combined": "ROADCombined"}
+	if w, ok := words[id]; ok {
+		return w
+	}
+	return id
+}
+
+func orderWords(order string) string {
+	return map[string]string{orderMoRF: "most relevant first", orderLeRF: "least relevant first", orderRandom: "by chance"}[order]
+}
+
+// roadMethods lists the methods in the order of the rows.
+func roadMethods(rows []roadRow, name func(roadRow) string) []string {
+	var out []string
+	for _, row := range rows {
+		if n := name(row); n != "" && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// overview has a row a method: means over fractions by order, both together, and how
+// rough its maps and masks are.
+func (o *roadImputer) overview(rows []roadRow, contests []contest, methods []string, name func(roadRow) string) {
+	mean := "mean-" + o.Metric
+	find := func(metric, order string) *contest {
+		i := slices.IndexFunc(contests, func(c contest) bool {
+			return c.Metric == metric && c.Setting["fraction"] == nil && plain(c.Setting["order"]) == order
+		})
+		if i < 0 {
+			return nil
+		}
+		return &contests[i]
+	}
+	for _, order := range []string{orderMoRF, orderLeRF} {
+		if find(mean, order) != nil {
+			o.Orders = append(o.Orders, order)
+		}
+	}
+	for _, m := range methods {
+		line := roadOverview{Method: m, Combined: scoreCell{Text: missing}, Map: missing}
+		for _, order := range o.Orders {
+			line.Means = append(line.Means, newScoreCell(*find(mean, order), m))
+			sum, n := 0.0, 0.0
+			for _, row := range rows {
+				if row.Metric == "mask-variation" && name(row) == m && row.text("order") == order {
+					sum, n = sum+*row.Mean, n+1
+				}
+			}
+			mask := missing
+			if n > 0 {
+				mask = decimal(sum/n, 3)
+			}
+			line.Masks = append(line.Masks, mask)
+		}
+		if c := find("road-combined", ""); c != nil {
+			o.Combined = true
+			line.Combined = newScoreCell(*c, m)
+		}
+		for _, row := range rows {
+			if row.Metric == "map-variation" && name(row) == m {
+				o.Variation = true
+				line.Map = decimal(*row.Mean, 3)
+			}
+		}
+		o.Overview = append(o.Overview, line)
+	}
+}
+
+// lines are the numbers of the curves.
+func (o *roadImputer) lines(rows []roadRow, methods []string, name func(roadRow) string) {
+	var fractions []float64
+	for _, row := range rows {
+		if f := row.fraction(); row.Metric == o.Metric && !slices.Contains(fractions, f) {
+			fractions = append(fractions, f)
+		}
+	}
+	slices.Sort(fractions)
+	for _, f := range fractions {
+		o.Fractions = append(o.Fractions, fractionText(f))
+	}
+	for _, order := range []string{orderMoRF, orderLeRF, orderRandom} {
+		names := methods
+		if order == orderRandom {
+			names = []string{""}
+		}
+		for _, m := range names {
+			line := roadLine{Order: order, Method: m}
+			there := false
+			for _, f := range fractions {
+				cell := roadCell{Text: missing}
+				for _, row := range rows {
+					if row.Metric == o.Metric && row.text("order") == order && name(row) == m && row.fraction() == f {
+						there = true
+						cell = newRoadCell(row)
+						o.Published = o.Published || cell.Published != ""
+					}
+				}
+				line.Cells = append(line.Cells, cell)
+			}
+			if there {
+				o.Lines = append(o.Lines, line)
+			}
+		}
+	}
+}
+
+func newRoadCell(row roadRow) roadCell {
+	c := roadCell{Text: decimal(*row.Mean, 3), Title: fmt.Sprintf("95 %% bounds %s … %s, %s", decimal(*row.Lo, 3), decimal(*row.Hi, 3), plural(row.N, "image", "images"))}
+	if row.Error != nil {
+		c.Title += fmt.Sprintf("; standard error over seeds %s, deviation %s", decimal(*row.Error, 4), decimal(*row.Deviation, 4))
+	}
+	if row.Reference != nil {
+		c.Published = decimal(*row.Reference, 3)
+	}
+	return c
+}
+
+func fractionText(f float64) string { return number4(100*f) + " %" }
+
+// roadCharts draws accuracy and probability over fractions, a chart an order; chance is
+// the last line of each.
+func roadCharts(rows []roadRow, methods []string, name func(roadRow) string) (charts []*chart, more int) {
+	drawn := methods
+	if len(drawn) > curveLines-1 {
+		drawn, more = drawn[:curveLines-1], len(drawn)-curveLines+1
+	}
+	for _, metric := range []string{"accuracy", "probability"} {
+		for _, order := range []string{orderMoRF, orderLeRF} {
+			var lines []series
+			for _, m := range drawn {
+				if s, ok := roadSeries(rows, metric, order, m, name); ok {
+					lines = append(lines, s)
+				}
+			}
+			chance, ok := roadSeries(rows, metric, orderRandom, "", name)
+			if ok {
+				chance.name = "chance"
+				if len(lines) > 0 || order == orderMoRF {
+					lines = append(lines, chance)
+				}
+			}
+			if len(lines) == 0 {
+				continue
+			}
+			charts = append(charts, newChart(orderWords(order), lines, "fraction of pixels removed", map[string]string{"accuracy": "accuracy", "probability": "probability of the target"}[metric], false))
+		}
+	}
+	return charts, more
+}
+
+// roadSeries is a line; what was published at all its places is drawn thinly beside it.
+func roadSeries(rows []roadRow, metric, order, method string, name func(roadRow) string) (series, bool) {
+	s := series{name: method, single: true}
+	var list []roadRow
+	for _, row := range rows {
+		if row.Metric == metric && row.text("order") == order && name(row) == method {
+			list = append(list, row)
+		}
+	}
+	slices.SortFunc(list, func(a, b roadRow) int {
+		if a.fraction() < b.fraction() {
+			return -1
+		}
+		return 1
+	})
+	published := len(list) > 0
+	for _, row := range list {
+		s.xs = append(s.xs, row.fraction())
+		s.band.Mean, s.band.Lo, s.band.Hi = append(s.band.Mean, *row.Mean), append(s.band.Lo, *row.Lo), append(s.band.Hi, *row.Hi)
+		s.single = s.single && row.N < 2
+		published = published && row.Reference != nil
+	}
+	if published {
+		for _, row := range list {
+			s.faint = append(s.faint, *row.Reference)
+		}
+	}
+	return s, len(list) > 0
+}
+
+// roadFacts are the numbers at the head of the page.
+func (r *run) roadFacts(rows []roadRow, name func(roadRow) string) []fact {
+	imputers, fractions := map[string]bool{}, map[float64]bool{}
+	for _, row := range rows {
+		imputers[row.text("imputer")] = true
+		if row.Params["fraction"] != nil {
+			fractions[row.fraction()] = true
+		}
+	}
+	return []fact{{"images", grouped(int64(len(r.byImage))), ""}, {"methods", grouped(int64(len(roadMethods(rows, name)))), ""},
+		{"imputers", grouped(int64(len(imputers))), ""}, {"fractions", grouped(int64(len(fractions))), ""}}
+}
+
+func (r *run) roadLede() []string {
+	return []string{"Do explanations find the pixels that matter? Those that a map ranks first are removed, and the net is asked again: a good map makes it fail soon (most relevant first), or leaves it right for long (least relevant first). " +
+		"What is removed becomes what an imputer makes of it, so that the holes themselves say as little as they can.",
+		"Curves are means over images. Nothing is retrained."}
+}
+
+// roadRuntime is what a method and an order took, by imputer.
+type roadRuntime struct {
+	Rows []runtimeRow
+	Maps bool // some were made
+}
+
+type runtimeRow struct {
+	Net, Imputer, Fractions        string
+	Images                         int
+	Maps, Impute, Forward, Seconds string
+	PerImage                       string
+}
+
+// roadRuntime adds up the costs of the units that share net, data and imputer, and
+// divides them by the methods, orders and seeds.
+func (r *run) roadRuntime() *roadRuntime {
+	type key struct{ net, data, imputer, fractions string }
+	type sum struct {
+		cost   [4]float64
+		sets   map[*group]map[uint64]bool
+		images map[string]bool
+	}
+	var order []key
+	sums := map[key]*sum{}
+	for _, e := range r.entries {
+		p := e.group.params
+		k := key{e.net, p["data"], p["imputer"], p["fractions"]}
+		s := sums[k]
+		if s == nil {
+			s = &sum{sets: map[*group]map[uint64]bool{}, images: map[string]bool{}}
+			sums[k] = s
+			order = append(order, k)
+		}
+		for i, v := range []float64{e.cost.MapSeconds, e.cost.ImputeSeconds, e.cost.ForwardSeconds, e.cost.Seconds} {
+			s.cost[i] += v
+		}
+		if s.sets[e.group] == nil {
+			s.sets[e.group] = map[uint64]bool{}
+		}
+		s.sets[e.group][e.seed] = true
+		s.images[e.image] = true
+	}
+	out := &roadRuntime{}
+	for _, k := range order {
+		s := sums[k]
+		sets := 0
+		for _, seeds := range s.sets {
+			sets += len(seeds)
+		}
+		each := s.cost
+		for i := range each {
+			each[i] /= float64(sets)
+		}
+		rest := each[3] - each[0]
+		out.Maps = out.Maps || each[0] > 0
+		out.Rows = append(out.Rows, runtimeRow{Net: strings.TrimSuffix(k.net+" · "+k.data, " · "), Imputer: k.imputer, Fractions: fmt.Sprint(1 + strings.Count(k.fractions, ",")), Images: len(s.images),
+			Maps: seconds(each[0]), Impute: seconds(each[1]), Forward: seconds(each[2]), Seconds: seconds(rest), PerImage: seconds(rest / float64(len(s.images)))})
+	}
+	if len(out.Rows) == 0 {
+		return nil
+	}
+	return out
+}
+
+// roadConsistency is consistency.json.
+type roadConsistency struct {
+	Agreements []roadAgreement
+	Verdicts   []string
+}
+
+type roadSetting struct{ Net, Imputer, Order string }
+
+type roadAgreement struct {
+	Data, Target, Ties, Metric, Differs, Pairing string
+	A, B                                         roadSetting
+	Spearman, Kendall                            struct{ Mean, Deviation, Error *float64 }
+	Methods, Repeats, Undefined                  int
+}
+
+// roadHeat is a matrix of rank correlations between settings.
+type roadHeat struct {
+	Title   string
+	Names   []string
+	Cells   [][]winCell
+	Methods int
+	Seeds   bool // the diagonal is between seeds
+}
+
+func (s roadSetting) name(nets bool) string {
+	text := s.Imputer + ", " + s.Order
+	if nets {
+		text = s.Net + ", " + text
+	}
+	return text
+}
+
+func roadHeats(c roadConsistency) []roadHeat {
+	type frame struct{ data, target, ties, metric string }
+	var frames []frame
+	for _, a := range c.Agreements {
+		if f := (frame{a.Data, a.Target, a.Ties, a.Metric}); !slices.Contains(frames, f) {
+			frames = append(frames, f)
+		}
+	}
+	var out []roadHeat
+	for _, f := range frames {
+		var list []roadAgreement
+		var settings []roadSetting
+		nets := map[string]bool{}
+		for _, a := range c.Agreements {
+			if (frame{a.Data, a.Target, a.Ties, a.Metric}) != f {
+				continue
+			}
+			list = append(list, a)
+			for _, s := range []roadSetting{a.A, a.B} {
+				nets[s.Net] = true
+				if !slices.Contains(settings, s) {
+					settings = append(settings, s)
+				}
+			}
+		}
+		title := []string{"by " + f.metric}
+		for i, part := range []string{f.data, "target " + f.target, "ties " + f.ties} {
+			differs := slices.ContainsFunc(frames, func(o frame) bool {
+				return []bool{o.data != f.data, o.target != f.target, o.ties != f.ties}[i]
+			})
+			if differs {
+				title = append(title, part)
+			}
+		}
+		h := roadHeat{Title: strings.Join(title, " · "), Methods: list[0].Methods}
+		h.Cells = make([][]winCell, len(settings))
+		for i, s := range settings {
+			h.Names = append(h.Names, s.name(len(nets) > 1))
+			h.Cells[i] = make([]winCell, len(settings))
+		}
+		for _, a := range list {
+			i, j := slices.Index(settings, a.A), slices.Index(settings, a.B)
+			h.Seeds = h.Seeds || i == j
+			cell := newHeatCell(a, list)
+			if a.Pairing == "removed" {
+				h.Cells[i][j], h.Cells[j][i] = cell, cell
+			}
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+// newHeatCell is Spearman's correlation, with all else in its title.
+func newHeatCell(a roadAgreement, all []roadAgreement) winCell {
+	if a.Spearman.Mean == nil {
+		return winCell{Text: missing, Title: "one of the settings ranks all methods alike"}
+	}
+	painted := heatCell(*a.Spearman.Mean, (*a.Spearman.Mean+1)/2, func(v float64) string { return decimal(v, 2) }, false)
+	words := func(name string, mean, deviation, e *float64) string {
+		text := name + " " + decimal(*mean, 3)
+		if e != nil && deviation != nil {
+			text += fmt.Sprintf(" (standard error %s, deviation %s)", decimal(*e, 3), decimal(*deviation, 3))
+		}
+		return text
+	}
+	title := words("Spearman", a.Spearman.Mean, a.Spearman.Deviation, a.Spearman.Error)
+	if a.Kendall.Mean != nil {
+		title += "; " + words("Kendall", a.Kendall.Mean, a.Kendall.Deviation, a.Kendall.Error)
+	}
+	title += fmt.Sprintf("; %d repeats", a.Repeats)
+	if a.Undefined > 0 {
+		title += fmt.Sprintf(", %d more undefined", a.Undefined)
+	}
+	for _, o := range all {
+		if o.Pairing == "index" && o.A == a.A && o.B == a.B && o.Spearman.Mean != nil {
+			title += "; with fractions paired as p and 1-p, Spearman " + decimal(*o.Spearman.Mean, 3)
+		}
+	}
+	text := painted.Text
+	if e := a.Spearman.Error; e != nil && !math.IsNaN(*e) {
+		text += " ± " + decimal(*e, 2)
+	}
+	return winCell{Text: text, Title: title, Style: painted.Style}
+}
+
+// roadFilm shows what the net saw of an image.
+type roadFilm struct {
+	Image, Target string
+	View          template.URL
+	Strips        []roadStrip
+}
+
+type roadStrip struct {
+	Title   string
+	URL     template.URL
+	W, H    int
+	N       int
+	Crisp   bool
+	Frames  []roadFrame
+	Columns template.CSS
+}
+
+type roadFrame struct {
+	Fraction, Predicted, Probability string
+	Wrong                            bool
+}
