@@ -22,8 +22,11 @@ import (
 const (
 	StripsFolder = "strips"
 	StripsIndex  = "strips/index.json"
-	// stripImages is how many images of the first data have strips.
-	stripImages = 2
+	// stripImages is how many images of the first data have strips, by the first
+	// stripMethods methods, where sides are at most stripSide pixels; else by one.
+	stripImages  = 2
+	stripMethods = 4
+	stripSide    = 96
 )
 
 // ReadStrips reads the index of a run's strips; a run without has none.
@@ -63,8 +66,8 @@ type Strip struct {
 }
 
 // wantsStrip says whether a unit's image has strips: the first images of the first data
-// on the first net, by the first method and by chance, for the first seed.
-func (x *remover) wantsStrip(u *Unit) bool {
+// on the first net, by the first methods and by chance, for the first seed.
+func (x *remover) wantsStrip(u *Unit, shape []int) bool {
 	if u.Net.Index != 0 || u.Data.Index != 0 || u.Item >= stripImages || len(x.s.Plan.Seeds) > 0 && u.Seed != x.s.Plan.Seeds[0] {
 		return false
 	}
@@ -72,8 +75,17 @@ func (x *remover) wantsStrip(u *Unit) bool {
 	if who == "" {
 		return true
 	}
-	i := slices.IndexFunc(x.s.Points, func(p Params) bool { return x.s.whose(p) != "" })
-	return who == x.s.whose(x.s.Points[i])
+	var first []string
+	for _, p := range x.s.Points {
+		if name := x.s.whose(p); name != "" && !slices.Contains(first, name) {
+			first = append(first, name)
+		}
+	}
+	most := stripMethods
+	if max(shape[1], shape[2]) > stripSide {
+		most = 1
+	}
+	return slices.Index(first, who) < most
 }
 
 // strips asks again, for what the net saw of the images that have strips: it is much
@@ -86,7 +98,7 @@ func (x *remover) strips(ctx context.Context, some Images, list []stripped, c *r
 	for i, e := range list {
 		at := slices.DeleteFunc(slices.Clone(e.at), func(at int) bool {
 			u := &e.units[at]
-			return !x.wantsStrip(u) || x.files.hasStrip(u.ID)
+			return !x.wantsStrip(u, shape) || x.files.hasStrip(u.ID)
 		})
 		if len(at) == 0 {
 			continue

@@ -225,7 +225,7 @@ func roadMetrics() []Metric {
 			return *rec.Road.MapVariation, true
 		}},
 		cost("seconds", "seconds an image and order (in summaries of plans that ask for it)", func(c record.Cost) float64 { return c.Seconds }),
-		cost("map-seconds", "those of making maps (likewise)", func(c record.Cost) float64 { return c.MapSeconds }),
+		cost("removal-seconds", "those without making maps (likewise)", func(c record.Cost) float64 { return c.Seconds - c.MapSeconds }),
 		cost("impute-seconds", "those of imputing (likewise)", func(c record.Cost) float64 { return c.ImputeSeconds }),
 		cost("forward-seconds", "those of the net (likewise)", func(c record.Cost) float64 { return c.ForwardSeconds }),
 		cost("forwards", "rows an image and order that the net ran (likewise)", func(c record.Cost) float64 { return float64(c.Forwards) }),
