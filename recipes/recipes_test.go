@@ -53,8 +53,13 @@ func methods() []orchestrate.Entry {
 		{ID: "guided-grad-cam", Parameters: aligned},
 		{ID: "rise", OneChannel: true, Parameters: []orchestrate.EntryParameter{{Name: "samples", Type: "int", Default: 8000}}},
 	}
-	for _, id := range []string{"gradient", "input-x-gradient", "integrated-gradients", "gradient-shap", "guided-backprop", "deconvolution"} {
+	for _, id := range []string{"gradient", "input-x-gradient", "gradient-shap", "guided-backprop", "deconvolution"} {
 		out = append(out, orchestrate.Entry{ID: id})
+	}
+	out = append(out, orchestrate.Entry{ID: "integrated-gradients", Parameters: []orchestrate.EntryParameter{{Name: "steps", Type: "int", Default: 50}}})
+	for _, id := range []string{"smoothgrad", "smoothgrad-sq", "vargrad"} {
+		out = append(out, orchestrate.Entry{ID: id, Base: "gradient", Parameters: []orchestrate.EntryParameter{
+			{Name: "samples", Type: "int", Default: 15}, {Name: "noise", Type: "float", Default: .15}, {Name: "scale", Type: "string", Default: "range"}}})
 	}
 	return out
 }
@@ -284,5 +289,43 @@ func TestTextOfUnknownRecipes(t *testing.T) {
 	for _, name := range []string{"", "trace", "../recipes/trace-table2", "trace-table2.yaml"} {
 		_, ok := recipes.Text(name)
 		require.False(t, ok, name)
+	}
+}
+
+// Recipes of removal have published numbers beside measured ones at every fraction, and
+// list what other imputers would show.
+func TestARecipeOfRemovalRuns(t *testing.T) {
+	machine(t)
+	plan := parse(t, "road-table6", "demo")
+	plan.Device, plan.Batch, plan.Threads = "cpu", 8, 1
+	plan.Nets[0].Weights = filepath.Join(t.TempDir(), "w.safetensors")
+	require.NoError(t, fake.Weights(plan.Nets[0].Weights, 10))
+	plan.Data[0].Limit = 2
+	plan.Grid["method"] = []any{"weights", "random"} // the fake's, for those that it only knows by name
+	plan.Reference = append(plan.Reference,
+		map[string]any{"net": "cnn3", "metric": "accuracy", "method": "weights", "order": "morf", "imputer": "noisy-linear", "fraction": .5, "value": 1., "tolerance": 1.},
+		map[string]any{"net": "cnn3", "metric": "order-spearman", "imputer": "noisy-linear", "value": 0.})
+	out := filepath.Join(t.TempDir(), "out")
+	outcome, err := orchestrate.Run(t.Context(), orchestrate.Job{Plan: plan, Out: out, Open: catalogue{&fake.Backend{}}.open})
+	require.NoError(t, err)
+	require.Equal(t, 2*2*2*2, outcome.Units)
+	missing, compared := 0, 0
+	for _, row := range outcome.Summary {
+		switch {
+		case row.Reading == orchestrate.ReadingNotMeasured:
+			missing++
+			require.Contains(t, []string{"scale demo does not measure it", "GAN imputation is not there yet"}, row.Reason)
+		case row.Reference != nil:
+			compared++
+		}
+	}
+	require.Equal(t, 2*3*7, missing, "orders, imputers and fractions of the table")
+	require.GreaterOrEqual(t, compared, 1)
+	path, err := report.Write(t.Context(), out, report.Options{})
+	require.NoError(t, err)
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, want := range []string{"Is the ranking stable?", "What the net saw", "What it takes", "GAN imputation is not there yet", "Table 6", "agrees"} {
+		require.Contains(t, string(page), want)
 	}
 }
