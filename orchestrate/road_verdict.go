@@ -6,11 +6,24 @@ import (
 	"strings"
 )
 
-// From which correlation on two rankings are called alike, and similar: words for
-// readers, no test.
+// alike says in words what a correlation of rankings comes to: for readers, no test.
+func alike(v float64) string {
+	switch {
+	case v >= 1:
+		return "agree"
+	case v >= almostFrom:
+		return "almost agree"
+	case v >= largelyFrom:
+		return "largely agree"
+	case v > -largelyFrom:
+		return "hardly agree"
+	}
+	return "contradict each other"
+}
+
 const (
-	alikeFrom   = .9
-	similarFrom = .5
+	almostFrom  = .9
+	largelyFrom = .5
 )
 
 // verdicts say in words whether the ranking of methods depends on the order and on the
@@ -64,68 +77,44 @@ func (t *rankTable) where(net string, nets, frames bool) string {
 	return strings.Join(parts, ", ") + ": "
 }
 
-// sentence speaks of settings that differ in one thing, grouped by how alike they rank.
+// sentence speaks of settings that differ in one thing.
 func (t *rankTable) sentence(differs string, list []SettingAgreement, seeds int) string {
-	words := []struct {
-		is   func(v float64) bool
-		text string
-	}{
-		{func(v float64) bool { return v >= alikeFrom }, "nearly the same"},
-		{func(v float64) bool { return v >= similarFrom && v < alikeFrom }, "similar"},
-		{func(v float64) bool { return v < similarFrom }, ""},
-	}
-	between := map[string]string{orderKey: "whether the most or the least relevant pixels are removed first", imputerKey: "what removed pixels become"}[differs]
+	what := map[string][3]string{
+		orderKey:   {"whichever pixels are removed first", "which pixels are removed first", "with "},
+		imputerKey: {"whatever removed pixels become", "what removed pixels become", "in "},
+	}[differs]
+	worst := 1.
 	var parts []string
-	for _, w := range words {
-		var named []string
-		same := w.text != ""
-		for _, a := range list {
-			if a.Spearman.Mean == nil || !w.is(*a.Spearman.Mean) {
-				continue
-			}
-			same = same && *a.Spearman.Mean == 1
-			named = append(named, a.phrase(differs))
+	for _, a := range list {
+		where, x, y := what[2]+a.A.Imputer, a.A.Order, a.B.Order
+		if differs == imputerKey {
+			where, x, y = what[2]+a.A.Order, a.A.Imputer, a.B.Imputer
 		}
-		if named == nil {
+		if a.Spearman.Mean == nil {
+			parts = append(parts, fmt.Sprintf("%s, %s or %s ranks all methods alike", where, x, y))
 			continue
 		}
-		switch {
-		case same:
-			parts = append(parts, "is the same "+strings.Join(named, ", and "))
-		case w.text != "":
-			parts = append(parts, "is "+w.text+" "+strings.Join(named, ", and "))
-		default:
-			parts = append(parts, "depends on "+between+" "+strings.Join(named, ", and "))
+		mean := *a.Spearman.Mean
+		worst = min(worst, mean)
+		number := fmt.Sprintf("%.2f", mean)
+		if a.Spearman.Error != nil {
+			number += fmt.Sprintf(" ± %.2f", *a.Spearman.Error)
 		}
+		parts = append(parts, fmt.Sprintf("%s, %s and %s %s (%s)", where, x, y, alike(mean), number))
 	}
-	var undefined []string
-	for _, a := range list {
-		if a.Spearman.Mean == nil {
-			undefined = append(undefined, a.pair(differs))
-		}
-	}
-	if undefined != nil {
-		parts = append(parts, "is undefined "+strings.Join(undefined, ", and ")+", where all methods are alike")
+	lead := "is the same " + what[0]
+	switch {
+	case worst < largelyFrom:
+		lead = "depends on " + what[1]
+	case worst < almostFrom:
+		lead = "is similar " + what[0]
+	case worst < 1:
+		lead = "is nearly the same " + what[0]
 	}
 	over := count(len(t.fractions(t.settings[0])), "fraction")
 	if seeds > 1 {
 		over += " and " + count(seeds, "seed")
 	}
-	return fmt.Sprintf("The order of the %d methods by %s %s (Spearman's correlation of ranks, mean and standard error over %s).", len(t.names), t.metric, strings.Join(parts, "; it "), over)
-}
-
-// pair names the two settings.
-func (a SettingAgreement) pair(differs string) string {
-	if differs == orderKey {
-		return "between " + a.A.Order + " and " + a.B.Order + " with " + a.A.Imputer
-	}
-	return "between " + a.A.Imputer + " and " + a.B.Imputer + " in " + a.A.Order
-}
-
-func (a SettingAgreement) phrase(differs string) string {
-	text := fmt.Sprintf("%s (%.2f", a.pair(differs), *a.Spearman.Mean)
-	if a.Spearman.Error != nil {
-		text += fmt.Sprintf(" ± %.2f", *a.Spearman.Error)
-	}
-	return text + ")"
+	return fmt.Sprintf("The ranking of the %d methods by %s %s: %s (Spearman's correlation of ranks, mean and standard error over %s).",
+		len(t.names), t.metric, lead, strings.Join(parts, "; "), over)
 }

@@ -399,7 +399,8 @@ func roadCharts(rows []roadRow, methods []string, name func(roadRow) string) (ch
 			if len(lines) == 0 {
 				continue
 			}
-			charts = append(charts, newChart(orderWords(order), lines, "fraction of pixels removed", map[string]string{"accuracy": "accuracy", "probability": "probability of the target"}[metric], false))
+			words := map[string][2]string{"accuracy": {"Accuracy", "accuracy"}, "probability": {"Probability of the target", "probability"}}[metric]
+			charts = append(charts, newChart(words[0]+", "+orderWords(order), lines, "fraction of pixels removed", words[1], false))
 		}
 	}
 	return charts, more
@@ -645,15 +646,14 @@ type roadFilm struct {
 
 type roadStrip struct {
 	Title   string
-	URL     template.URL
-	W, H    int
-	N       int
+	W, H    int // of a picture
 	Crisp   bool
 	Frames  []roadFrame
 	Columns template.CSS
 }
 
 type roadFrame struct {
+	URL                              template.URL
 	Fraction, Predicted, Probability string
 	Wrong                            bool
 }

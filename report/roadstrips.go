@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"image"
+	"image/draw"
 	"os"
 	"path/filepath"
 )
@@ -78,19 +79,20 @@ func (r *run) roadStrip(f roadStripFile, net string) (s roadStrip, err error) {
 	if f.Method != "" {
 		title += " by " + f.Method
 	}
-	s = roadStrip{Title: title, W: config.Width, H: config.Height, N: n, Crisp: f.Height <= pixelArt,
+	s = roadStrip{Title: title, W: f.Width, H: f.Height, Crisp: f.Height <= pixelArt,
 		Columns: template.CSS(fmt.Sprintf("grid-template-columns:repeat(%d,minmax(0,1fr))", n))}
-	if s.URL = dataURL("image/png", content); !s.Crisp {
-		img, _, err := image.Decode(bytes.NewReader(content))
+	img, _, err := image.Decode(bytes.NewReader(content))
+	if err != nil {
+		return s, err
+	}
+	for i, fraction := range f.Fractions {
+		frame := image.NewNRGBA(image.Rect(0, 0, f.Width, f.Height))
+		draw.Draw(frame, frame.Rect, img, image.Pt(i*f.Width, 0), draw.Src)
+		url, err := pictureURL(frame, s.Crisp)
 		if err != nil {
 			return s, err
 		}
-		if s.URL, err = pictureURL(img, false); err != nil {
-			return s, err
-		}
-	}
-	for i, fraction := range f.Fractions {
-		s.Frames = append(s.Frames, roadFrame{Fraction: fractionText(fraction), Predicted: r.classText(net, f.Predicted[i]),
+		s.Frames = append(s.Frames, roadFrame{URL: url, Fraction: fractionText(fraction), Predicted: r.classText(net, f.Predicted[i]),
 			Probability: probability(f.Probabilities[i]), Wrong: f.Predicted[i] != f.Target})
 	}
 	return s, nil
