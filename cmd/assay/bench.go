@@ -31,7 +31,7 @@ func benchCommand(env environment) *cli.Command {
 			&cli.StringFlag{Name: "out", Usage: "`FILE` for the page (default: standard output)"},
 			&cli.StringFlag{Name: "device", Value: "cpu", Usage: "cpu or cuda:`N`"},
 			&cli.StringFlag{Name: "data", Usage: "`FOLDER` with cifar10.tgz, imagenet-val-100 and weights/, for measurements on real images (default: none)"},
-			&cli.StringFlag{Name: "only", Usage: "`PARTS` to measure, separated by commas: forward, train, decode, trace, search, memory, explain, score (default: all)"},
+			&cli.StringFlag{Name: "only", Usage: "`PARTS` to measure, separated by commas: forward, train, decode, trace, search, memory, explain, score, road (default: all)"},
 			&cli.StringFlag{Name: "match", Usage: "of parts explain and score, only what has all of `TEXTS` (separated by commas) in its net's or its own name"},
 			&cli.IntFlag{Name: "threads", Usage: "`N` threads (default: one a core)"},
 			&cli.IntFlag{Name: "rounds", Value: 3, Usage: "`N` turns of either side"},

@@ -150,11 +150,11 @@ ASSAY_INLINE void restricted(const Level<T>& level, const T* b, const T* x, T* s
     restrict_columns(s, residual, scratch + s.row(r));
   }
   std::vector<T> sum(static_cast<size_t>(n + 1), T(0));
+  const std::vector<T> zeros(static_cast<size_t>(n), T(0));  // below the last row
   for (int64_t i = 0; i < coarse.height; ++i) {
     const int64_t first = 2 * i, second = 2 * i + 1;
     const T* const a = scratch + s.row(first);
-    const T* const zero = scratch + s.row(-1);
-    const T* const c = second < s.height ? scratch + s.row(second) : zero;
+    const T* const c = second < s.height ? scratch + s.row(second) : zeros.data();
     const T* const before = first > 0 ? scratch + s.row(first - 1) : a;
     const T* const after = second + 1 < s.height ? scratch + s.row(second + 1) : c;
 #pragma omp simd

@@ -50,7 +50,7 @@ void sweep_down(const Level<double>& level, const double* b, double* x);
 double sweep_up(const Level<float>& level, const float* b, float* x);
 double sweep_up(const Level<double>& level, const double* b, double* x);
 // The restricted residual P'(b - A x), as the right-hand side of the next level.
-// scratch: a plane with its zeros in place.
+// scratch: a plane's room.
 void restrict_residual(const Level<float>& level, const float* b, const float* x, float* scratch,
                        const PlaneShape& coarse, float* coarse_b);
 void restrict_residual(const Level<double>& level, const double* b, const double* x, double* scratch,

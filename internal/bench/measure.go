@@ -66,7 +66,7 @@ func Run(ctx context.Context, o Options) (_ Result, err error) {
 		name string
 		run  func(context.Context) error
 	}{{"forward", b.forward}, {"train", b.train}, {"decode", b.decode}, {"trace", b.trace}, {"search", b.search}, {"memory", b.memory},
-		{"explain", b.explain}, {"score", b.score}}
+		{"explain", b.explain}, {"score", b.score}, {"road", b.road}}
 	var names []string
 	for _, part := range parts {
 		names = append(names, part.name)
