@@ -62,7 +62,7 @@ func (r *run) summaryPage(open bool) *summaryPage {
 		var cells []summaryCell
 		for _, c := range keep {
 			text, isNumber := row[c], false
-			if c := header[c]; c == "mean" || c == "lo" || c == "hi" || c == "reference" || c == "referenceSpread" || c == "best" || c == "share" {
+			if c := header[c]; c == "mean" || c == "lo" || c == "hi" || c == "reference" || c == "referenceSpread" || c == "best" || c == "share" || c == "deviation" || c == "error" {
 				text, isNumber = shortNumber(text), true
 			}
 			cells = append(cells, summaryCell{factName(header[c]), text, isNumber || header[c] == "n"})

@@ -143,10 +143,31 @@ func listMetrics() []listed {
 			continue // those above
 		}
 		for _, m := range s.Shown() {
-			out = append(out, listed{ID: m.ID, Summary: m.Summary, Study: s.ID, Direction: better(m.HigherIsBetter)})
+			l := listed{ID: m.ID, Summary: m.Summary, Study: s.ID, Direction: better(m.HigherIsBetter)}
+			if s.Contest != nil {
+				l.Direction = contested(s, m, better)
+			}
+			out = append(out, l)
 		}
 	}
 	return out
+}
+
+// contested is the direction of a metric whose good values may depend on the order of
+// removal, "-" where nothing is compared by it.
+func contested(s orchestrate.Study, m orchestrate.Metric, better func(bool) string) string {
+	high, ok := s.Contest(m.ID, orchestrate.Params{"order": orchestrate.OrderLeRF})
+	low, too := s.Contest(m.ID, orchestrate.Params{"order": orchestrate.OrderMoRF})
+	switch {
+	case !ok || !too:
+		if m.HigherIsBetter {
+			return better(true)
+		}
+		return "-"
+	case high != low:
+		return better(low) + " in morf, " + better(high) + " in lerf"
+	}
+	return better(high)
 }
 
 // printMetrics shows metrics study by study, with what they need and their parameters.
