@@ -39,9 +39,10 @@ func NewBootstrap(things int, seed uint64) *Bootstrap {
 // Things is the number of things that are sampled.
 func (b *Bootstrap) Things() int { return b.things }
 
-// means are the means of values in every sample, of those that are not NaN: NaN
+// Means are the means of values in every sample, of those that are not NaN: NaN
 // where none is left. Values beyond the things are left out; missing ones are NaN.
-func (b *Bootstrap) means(values []float64) []float64 {
+// They cost what Summarise and Standings cost, which SummaryOf and StandingsOf share.
+func (b *Bootstrap) Means(values []float64) []float64 {
 	filled, there := make([]float64, b.things), make([]float64, b.things)
 	complete := len(values) >= b.things
 	for i := range min(b.things, len(values)) {
@@ -74,31 +75,39 @@ func (b *Bootstrap) Summarise(values []float64, level float64) Summary {
 	if len(values) != b.things || b.things == 0 {
 		return Summary{math.NaN(), math.NaN(), math.NaN(), 0}
 	}
+	return SummaryOf(values, b.Means(values), level)
+}
+
+// SummaryOf is the summary of values whose means in samples are known.
+func SummaryOf(values, sampled []float64, level float64) Summary {
 	s := Summary{Mean: stat.Mean(values, nil), N: len(values)}
-	s.Lo, s.Hi = interval(b.means(values), level)
+	s.Lo, s.Hi = interval(slices.Clone(sampled), level)
 	return s
 }
 
 // Standings is the function Standings for values of the things.
 func (b *Bootstrap) Standings(values [][]float64, higherIsBetter bool, level float64) []Standing {
-	out := make([]Standing, len(values))
-	means := make([]float64, len(values))
+	means, sampled := make([]float64, len(values)), make([][]float64, len(values))
 	for c, v := range values {
-		means[c] = meanOf(v[:min(len(v), b.things)])
+		means[c], sampled[c] = meanOf(v[:min(len(v), b.things)]), b.Means(v)
 	}
-	for c, place := range Places(means, higherIsBetter) {
+	return StandingsOf(means, sampled, higherIsBetter, level)
+}
+
+// StandingsOf are the standings of competitors whose means are known, and those in
+// samples of the same things, [competitor][sample].
+func StandingsOf(overall []float64, sampled [][]float64, higherIsBetter bool, level float64) []Standing {
+	out := make([]Standing, len(overall))
+	for c, place := range Places(overall, higherIsBetter) {
 		out[c].Rank = place
 	}
-	if b.things == 0 {
+	if len(sampled) == 0 || len(sampled[0]) == 0 {
 		return out
 	}
-	sampled := make([][]float64, len(values))
-	for c, v := range values {
-		sampled[c] = b.means(v)
-	}
-	ranks := make([][]float64, len(values))
-	for s := range b.counts {
-		for c := range values {
+	means := make([]float64, len(overall))
+	ranks := make([][]float64, len(overall))
+	for s := range sampled[0] {
+		for c := range overall {
 			means[c] = sampled[c][s]
 		}
 		drawn := Places(means, higherIsBetter)
@@ -108,7 +117,7 @@ func (b *Bootstrap) Standings(values [][]float64, higherIsBetter bool, level flo
 				first++
 			}
 		}
-		for c, place := range drawn {
+		for c, place := range drawn { // a sample may have none of a competitor's things
 			if place == 0 {
 				continue
 			}

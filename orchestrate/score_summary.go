@@ -5,12 +5,13 @@ import (
 	"cmp"
 	"encoding/csv"
 	"fmt"
-	"maps"
 	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/assay-xai/assay/metrics"
 	"github.com/assay-xai/assay/scores"
@@ -148,7 +149,7 @@ func setting(params Params) Params {
 }
 
 // compareScores compares the cells of each net, data, target and metric.
-func compareScores(cells []*scoredCell, drawn samples) []Contest {
+func compareScores(cells []*scoredCell, drawn *samples) []Contest {
 	var order []string
 	groups := map[string][]*scoredCell{}
 	for _, c := range cells {
@@ -158,10 +159,11 @@ func compareScores(cells []*scoredCell, drawn samples) []Contest {
 		}
 		groups[key] = append(groups[key], c)
 	}
-	var out []Contest
-	for _, key := range order {
-		out = append(out, compareCells(groups[key], drawn))
+	if len(order) == 0 {
+		return nil
 	}
+	out := make([]Contest, len(order))
+	inParallel(len(order), func(i int) { out[i] = compareCells(groups[order[i]], drawn) })
 	return out
 }
 
@@ -175,35 +177,43 @@ func higherIsBetter(metric string) (bool, error) {
 	return score.Direction == scores.HigherIsBetter, err
 }
 
-func compareCells(cells []*scoredCell, drawn samples) Contest {
+func compareCells(cells []*scoredCell, drawn *samples) Contest {
 	first := cells[0]
 	out := Contest{Net: first.net, Data: first.data, Target: plain(orEmpty(first.params["target"])), Metric: first.metric, Setting: setting(first.params),
 		HigherIsBetter: first.higher, Competitors: []Competitor{}, Wins: []Win{}}
 	items := map[int]float64{}
 	var compared []*scoredCell
-	var means []map[int]float64
 	for _, c := range cells {
-		own := c.values.means()
-		maps.Copy(items, own)
+		known := c.values.resample(drawn)
+		for _, item := range known.items {
+			items[item] = 0
+		}
 		if c.name != OptimumName {
-			compared, means = append(compared, c), append(means, own)
-		} else if len(own) > 0 {
+			compared = append(compared, c)
+		} else if len(known.items) > 0 {
 			mean := c.summary(drawn).Mean
 			out.Optimum = &mean
 		}
 	}
 	sorted := sortedItems(items)
-	values := make([][]float64, len(compared))
-	for i := range compared {
-		for _, item := range sorted {
-			v, ok := means[i][item]
-			if !ok {
-				v = math.NaN()
+	values, sampled := make([][]float64, len(compared)), make([][]float64, len(compared))
+	overall := make([]float64, len(compared))
+	for i, c := range compared {
+		known := c.values.resample(drawn)
+		overall[i] = stat.Mean(known.values, nil) // NaN without any
+		values[i], sampled[i] = known.values, known.sample
+		if len(known.items) < len(sorted) { // not of all images
+			values[i] = make([]float64, len(sorted))
+			for k, item := range sorted {
+				values[i][k] = math.NaN()
+				if at, ok := slices.BinarySearch(known.items, item); ok {
+					values[i][k] = known.values[at]
+				}
 			}
-			values[i] = append(values[i], v)
+			sampled[i] = drawn.of(len(sorted)).Means(values[i])
 		}
 	}
-	ranks := drawn.of(len(sorted)).Standings(values, out.HigherIsBetter, level)
+	ranks := metrics.StandingsOf(overall, sampled, out.HigherIsBetter, level)
 	for i, c := range compared {
 		m := c.summary(drawn)
 		one := Competitor{Name: c.name, N: m.N, Undefined: c.undefined, Rank: ranks[i].Rank, RankLo: ranks[i].Lo, RankHi: ranks[i].Hi, Best: ranks[i].Best}
@@ -239,12 +249,15 @@ func orEmpty(v any) any {
 	return v
 }
 
-func (c *scoredCell) summary(drawn samples) metrics.Summary {
-	values := c.values.perImage()
-	if setting(c.params) != nil { // one of many, as its row has it
-		return drawn.of(len(values)).Summarise(values, level)
+func (c *scoredCell) summary(drawn *samples) metrics.Summary {
+	if setting(c.params) == nil {
+		return metrics.Summarise(c.values.perImage(), level, bootstrapSeed)
 	}
-	return metrics.Summarise(values, level, bootstrapSeed)
+	known := c.values.resample(drawn) // one of many, as its row has it
+	if len(known.values) == 0 {
+		return metrics.Summarise(nil, level, bootstrapSeed)
+	}
+	return metrics.SummaryOf(known.values, known.sample, level)
 }
 
 // shareOf is the part of an optimum that a mean reaches. Metrics that are sums with

@@ -152,10 +152,16 @@ func (s *summary) lines(r *Resolved, groups []*group) {
 
 // measure computes the rows, what follows from them, and compares.
 func (s *summary) measure(r *Resolved) {
-	drawn := samples{}
+	drawn := &samples{}
 	var scored []*scoredCell
 	var measured []measuredGroup
-	for _, l := range s.all {
+	rows := make([]SummaryRow, len(s.all))
+	inParallel(len(rows), func(i int) {
+		if !s.all[i].inner {
+			rows[i] = s.row(r, s.all[i], drawn)
+		}
+	})
+	for i, l := range s.all {
 		if !l.inner {
 			ok := l.cell.any()
 			c, compared := r.scored(l)
@@ -169,9 +175,8 @@ func (s *summary) measure(r *Resolved) {
 				ok = ok || c.undefined > 0
 			}
 			if ok {
-				row := s.row(r, l, drawn)
-				row.compare(r.Plan.Reference)
-				s.rows = append(s.rows, row)
+				rows[i].compare(r.Plan.Reference)
+				s.rows = append(s.rows, rows[i])
 			}
 		}
 		if len(r.Plan.Claims) > 0 {
@@ -192,20 +197,20 @@ func (s *summary) measure(r *Resolved) {
 }
 
 // row is the row of a line: empty where no image has a value.
-func (s *summary) row(r *Resolved, l line, drawn samples) SummaryRow {
+func (s *summary) row(r *Resolved, l line, drawn *samples) SummaryRow {
 	row := SummaryRow{Net: l.net, Params: l.params, Metric: l.metric}
-	values := l.cell.perImage()
-	if len(values) == 0 {
+	if !l.cell.any() {
 		return row
 	}
 	var m metrics.Summary
 	if s.along != "" { // many rows of the same images
-		m = drawn.of(len(values)).Summarise(values, level)
+		known := l.cell.resample(drawn)
+		m = metrics.SummaryOf(known.values, known.sample, level)
 		if spread := metrics.SpreadOf(l.cell.ofSeeds(r.Plan.Seeds)); spread.N > 1 {
 			row.Deviation, row.Error = &spread.Deviation, &spread.Error
 		}
 	} else {
-		m = metrics.Summarise(values, level, bootstrapSeed)
+		m = metrics.Summarise(l.cell.perImage(), level, bootstrapSeed)
 	}
 	row.Mean, row.Lo, row.Hi, row.N = m.Mean, m.Lo, m.Hi, m.N
 	return row

@@ -4,7 +4,11 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"runtime"
 	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/assay-xai/assay/internal/record"
 	"github.com/assay-xai/assay/metrics"
@@ -15,6 +19,27 @@ type cell struct {
 	units *[]*Unit
 	// values are in the order of units, NaN for none.
 	values []float64
+	once   sync.Once
+	drawn  resampled // once it was asked for
+}
+
+// resampled is a cell's values by image with their means in bootstrap samples.
+type resampled struct {
+	items          []int
+	values, sample []float64
+}
+
+// resample draws samples of the cell's images, once for all that asks for them.
+func (c *cell) resample(drawn *samples) *resampled {
+	c.once.Do(func() {
+		means := c.means()
+		c.drawn.items = sortedItems(means)
+		for _, item := range c.drawn.items {
+			c.drawn.values = append(c.drawn.values, means[item])
+		}
+		c.drawn.sample = drawn.of(len(c.drawn.values)).Means(c.drawn.values)
+	})
+	return &c.drawn
 }
 
 // newCell is an empty cell of units.
@@ -280,11 +305,29 @@ func (g *group) at(metric string, slot int) []float64 {
 }
 
 // samples are bootstrap samples by the number of things, drawn once.
-type samples map[int]*metrics.Bootstrap
+type samples struct {
+	mu    sync.Mutex
+	drawn map[int]*metrics.Bootstrap
+}
 
-func (s samples) of(things int) *metrics.Bootstrap {
-	if s[things] == nil {
-		s[things] = metrics.NewBootstrap(things, bootstrapSeed)
+func (s *samples) of(things int) *metrics.Bootstrap {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.drawn == nil {
+		s.drawn = map[int]*metrics.Bootstrap{}
 	}
-	return s[things]
+	if s.drawn[things] == nil {
+		s.drawn[things] = metrics.NewBootstrap(things, bootstrapSeed)
+	}
+	return s.drawn[things]
+}
+
+// inParallel calls f for 0..n-1 on all cores.
+func inParallel(n int, f func(i int)) {
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range n {
+		group.Go(func() error { f(i); return nil })
+	}
+	group.Wait()
 }
