@@ -26,7 +26,7 @@ struct HarmonicOptions {
 };
 
 struct HarmonicReport {
-  std::vector<int32_t> iterations;  // [N]: of the channel that took most
+  std::vector<int32_t> iterations;  // [N]: of the channels that took most
   bool converged = true;
 };
 
@@ -41,7 +41,7 @@ struct HarmonicReport {
 HarmonicReport fill_harmonic(at::Tensor& values, const at::Tensor& removed,
                              const HarmonicOptions& options = {});
 
-// The two ways of fill_harmonic: planes of one channel through vector kernels (host
+// The two ways of fill_harmonic: planes of channels through vector kernels (host
 // memory), and tensor operations for the whole batch (any device).
 HarmonicReport fill_harmonic_planes(at::Tensor& values, const at::Tensor& removed,
                                     const HarmonicOptions& options);

@@ -18,11 +18,12 @@ std::vector<T> diagonal_of(const PlaneShape& s, bool inverse) {
   std::vector<T> out(static_cast<size_t>(3 * s.pitch()), T(0));
   for (int64_t rows = 0; rows < 3; ++rows) {
     T* const to = out.data() + rows * s.pitch() + 1;
-    for (int64_t c = 0; c < s.width; ++c) {
+    for (int64_t k = 0; k < s.lanes * s.width; ++k) {
+      const int64_t c = k % s.width;
       const int64_t columns = int64_t{c > 0} + int64_t{c + 1 < s.width};
       const double sum =
           kDirect * static_cast<double>(rows + columns) + kDiagonal * static_cast<double>(rows * columns);
-      to[(c % 2) * s.half() + c / 2] = static_cast<T>(inverse ? 1 / sum : sum);
+      to[(c % 2) * s.half() + k / s.width * s.lane() + c / 2] = static_cast<T>(inverse ? 1 / sum : sum);
     }
   }
   return out;
@@ -33,9 +34,8 @@ constexpr double kWorthwhile = .1;
 
 // The levels of a mask, of which at least one pixel is known and one is not.
 template <class T>
-std::vector<Level<T>> levels_of(const bool* removed, int64_t height, int64_t width) {
+std::vector<Level<T>> levels_of(const bool* removed, PlaneShape shape) {
   std::vector<Level<T>> levels;
-  PlaneShape shape{height, width};
   // vector<bool> has no data().
   std::unique_ptr<bool[]> mask, coarse;
   for (const bool* own = removed;;) {
@@ -56,7 +56,7 @@ std::vector<Level<T>> levels_of(const bool* removed, int64_t height, int64_t wid
   }
 }
 
-// Planes for the solution of one channel.
+// Planes for the solution of the channels of one image.
 template <class T>
 struct Workspace {
   std::vector<T> known, solution, residual, direction, product;
@@ -68,7 +68,7 @@ struct Workspace {
   // Zeros where planes have them. Those of images of one size are used again: what is
   // between the zeros is written before it is read.
   void fit(const std::vector<Level<T>>& all) {
-    if (all[0].shape.height != shape.height || all[0].shape.width != shape.width) {
+    if (all[0].shape.size() != shape.size() || all[0].shape.width != shape.width) {
       *this = Workspace();
       shape = all[0].shape;
       for (auto* plane : {&known, &solution, &residual, &direction, &product, &scratch}) {
@@ -82,8 +82,9 @@ struct Workspace {
   }
 };
 
-// Sweeps, each way, on the level that has no coarser one: its holes are small.
-constexpr int kLastSweeps = 2;
+// Sweeps, each way, on the level that has no coarser one, whose holes are small. Scattered
+// pixels, which have one level alone, are as well off with more steps as with more sweeps.
+constexpr int kLastSweeps = 2, kOnlySweeps = 1;
 
 // x[level] = M^-1 b; answers b.x.
 template <class T>
@@ -91,7 +92,7 @@ double cycle(const std::vector<Level<T>>& levels, size_t level, const T* b, Work
   T* const x = work.x[level].data();
   sweep_from_zero(levels[level], b, x);
   if (level + 1 == levels.size()) {
-    for (int k = 1; k < kLastSweeps; ++k) {
+    for (int k = 1; k < (level == 0 ? kOnlySweeps : kLastSweeps); ++k) {
       sweep_up(levels[level], b, x);
       sweep_down(levels[level], b, x);
     }
@@ -132,31 +133,57 @@ Solved conjugate_gradients(const std::vector<Level<T>>& levels, Workspace<T>& wo
   return {allowed, false};
 }
 
-// Fills one channel [height,width].
+// How a channel's numbers become those that are solved for, and back.
+template <class T>
+struct Scale {
+  T shift, low, high;
+  bool solved;  // false: all removed pixels become shift
+};
+
+// Fills channels [lanes,height,width] of one image, which stand side by side.
 template <class T>
 Solved fill(const std::vector<Level<T>>& levels, const bool* removed, T* values,
             const HarmonicOptions& options, Workspace<T>& work) {
   const PlaneShape& s = levels[0].shape;
-  const Known<T> known = survey(s, values, removed);
-  constexpr T nan = std::numeric_limits<T>::quiet_NaN();
-  const auto all = [&](T value) {
-    for (int64_t i = 0; i < s.height * s.width; ++i) values[i] = removed[i] ? value : values[i];
-    return Solved{0, true};
+  const int64_t pixels = s.height * s.width;
+  std::vector<Scale<T>> scales;
+  double range = 0;
+  for (int64_t c = 0; c < s.lanes; ++c) {
+    const Known<T> known = survey(s, values + c * pixels, removed);
+    // What is no number is in every mean. A mean does not care for a constant: without it
+    // digits are saved.
+    const bool finite = std::isfinite(known.sum), flat = known.low == known.high;
+    const T mean = static_cast<T>(known.sum / static_cast<double>(pixels - levels[0].unknown));
+    scales.push_back({!finite ? std::numeric_limits<T>::quiet_NaN()
+                      : flat  ? known.low
+                              : mean,
+                      known.low, known.high, finite && !flat});
+    if (finite) range = std::max(range, static_cast<double>(known.high - known.low));
+  }
+  const auto load = [&](int64_t c) {
+    load_known(levels[0], c, values + c * pixels, scales[static_cast<size_t>(c)].shift, work.known.data());
   };
-  if (!std::isfinite(known.sum)) return all(nan);  // what is no number is in every mean
-  if (known.low == known.high) return all(known.low);
-  // A mean of neighbours does not care for a constant: without it digits are saved.
-  const T shift = static_cast<T>(known.sum / static_cast<double>(s.height * s.width - levels[0].unknown));
-  load_known(levels[0], values, shift, work.known.data());
-  const double norm = std::sqrt(gather_known(levels[0], work.known.data(), work.residual.data()));
-  if (norm == 0) return all(shift);
+  const auto leave_out = [&](int64_t c) {
+    for (int64_t r = 0; r < s.height; ++r) {
+      for (const int64_t half : {int64_t{0}, s.half()})
+        std::fill_n(work.known.data() + s.row(r) + half + c * s.lane(), s.cells(), T(0));
+    }
+  };
+  for (int64_t c = 0; c < s.lanes; ++c) scales[static_cast<size_t>(c)].solved ? load(c) : leave_out(c);
+  gather_known(levels[0], work.known.data(), work.residual.data());
+  double norm =
+      0;  // the smallest of those channels that have something to solve: then every channel's is small enough
+  for (const double square : squares(s, work.residual.data())) {
+    if (square > 0) norm = norm > 0 ? std::min(norm, std::sqrt(square)) : std::sqrt(square);
+  }
   const double target = options.residual * norm;
-  Solved solved = conjugate_gradients(levels, work, target, options, options.max_iterations);
+  Solved solved{0, true};
+  if (norm > 0) solved = conjugate_gradients(levels, work, target, options, options.max_iterations);
+  if (norm == 0) std::fill(work.solution.begin(), work.solution.end(), T(0));
   // What the recurrence believes of the residual is true up to rounding in every term: where
   // that is of the target's size, the residual is computed again, in double, and solved for.
   const double rounding = static_cast<double>(std::numeric_limits<T>::epsilon()) *
-                          std::sqrt(static_cast<double>(levels[0].unknown)) *
-                          static_cast<double>(known.high - known.low);
+                          std::sqrt(static_cast<double>(levels[0].unknown)) * range;
   constexpr int kRounds = 3;
   const auto add = [&] {
     for (size_t i = 0; i < work.known.size(); ++i) work.known[i] += work.solution[i];
@@ -170,13 +197,27 @@ Solved fill(const std::vector<Level<T>>& levels, const bool* removed, T* values,
     solved = {solved.iterations + more.iterations, more.converged};
     add();
   }
-  store_filled(s, work.known.data(), removed, shift, known.low, known.high, values);
+  for (int64_t c = 0; c < s.lanes; ++c) {
+    const Scale<T>& scale = scales[static_cast<size_t>(c)];
+    T* const own = values + c * pixels;
+    if (scale.solved) {
+      store_filled(s, c, work.known.data(), removed, scale.shift, scale.low, scale.high, own);
+      continue;
+    }
+    for (int64_t i = 0; i < pixels; ++i) own[i] = removed[i] ? scale.shift : own[i];
+  }
   return solved;
 }
+
+// Channels stand side by side where planes of all of them fit into a core's own cache.
+constexpr int64_t kPlaneBytes = 64 << 10;
 
 template <class T>
 HarmonicReport fill_all(at::Tensor& values, const at::Tensor& removed, const HarmonicOptions& options) {
   const int64_t n = values.size(0), channels = values.size(1), h = values.size(2), w = values.size(3);
+  const bool together = channels * h * w * static_cast<int64_t>(sizeof(T)) <= kPlaneBytes;
+  const PlaneShape shape{h, w, together ? channels : 1};
+  const int64_t groups = channels / shape.lanes;
   T* const data = values.data_ptr<T>();
   const bool* const gone = removed.const_data_ptr<bool>();
   std::vector<std::vector<Level<T>>> levels(static_cast<size_t>(n));
@@ -185,25 +226,25 @@ HarmonicReport fill_all(at::Tensor& values, const at::Tensor& removed, const Har
       const bool* const mask = gone + i * h * w;
       const auto gone_of = [&](bool value) { return std::find(mask, mask + h * w, value) != mask + h * w; };
       if (!gone_of(false) || !gone_of(true)) continue;  // nothing to go by, or nothing to do
-      levels[static_cast<size_t>(i)] = levels_of<T>(mask, h, w);
+      levels[static_cast<size_t>(i)] = levels_of<T>(mask, shape);
     }
   });
-  std::vector<Solved> solved(static_cast<size_t>(n * channels), {0, true});
-  at::parallel_for(0, n * channels, 1, [&](int64_t begin, int64_t end) {
+  std::vector<Solved> solved(static_cast<size_t>(n * groups), {0, true});
+  at::parallel_for(0, n * groups, 1, [&](int64_t begin, int64_t end) {
     Workspace<T> work;
     for (int64_t k = begin; k < end; ++k) {
-      const auto& own = levels[static_cast<size_t>(k / channels)];
+      const auto& own = levels[static_cast<size_t>(k / groups)];
       if (own.empty()) continue;
       work.fit(own);
       solved[static_cast<size_t>(k)] =
-          fill<T>(own, gone + k / channels * h * w, data + k * h * w, options, work);
+          fill<T>(own, gone + k / groups * h * w, data + k * shape.lanes * h * w, options, work);
     }
   });
   HarmonicReport report;
   for (int64_t i = 0; i < n; ++i) {
     int32_t most = 0;
-    for (int64_t c = 0; c < channels; ++c) {
-      const Solved& one = solved[static_cast<size_t>(i * channels + c)];
+    for (int64_t g = 0; g < groups; ++g) {
+      const Solved& one = solved[static_cast<size_t>(i * groups + g)];
       most = std::max(most, one.iterations);
       report.converged = report.converged && one.converged;
     }

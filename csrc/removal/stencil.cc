@@ -46,7 +46,7 @@ ASSAY_INLINE void sweep_even(const PlaneShape& s, const Halves<const T>& g, cons
                              const Halves<const T>& up, const Halves<const T>& down, const Halves<T>& x) {
   const Halves<const T> own{x.even, x.odd};
 #pragma omp simd
-  for (int64_t j = 0; j < s.cells(); ++j) {
+  for (int64_t j = 0; j < s.span(); ++j) {
     x.even[j] = g.even[j] * (b.even[j] + around_even<T>(up, own, down, j));
   }
 }
@@ -56,7 +56,7 @@ ASSAY_INLINE void sweep_odd(const PlaneShape& s, const Halves<const T>& g, const
                             const Halves<const T>& up, const Halves<const T>& down, const Halves<T>& x) {
   const Halves<const T> own{x.even, x.odd};
 #pragma omp simd
-  for (int64_t j = 0; j < s.cells(); ++j) {
+  for (int64_t j = 0; j < s.span(); ++j) {
     x.odd[j] = g.odd[j] * (b.odd[j] + around_odd<T>(up, own, down, j));
   }
 }
@@ -70,11 +70,11 @@ ASSAY_INLINE void from_zero(const Level<T>& level, const T* b, T* x) {
     const auto up = halves(s, static_cast<const T*>(x), r - 1);
     const auto own = halves(s, x, r);
 #pragma omp simd
-    for (int64_t j = 0; j < s.cells(); ++j) {
+    for (int64_t j = 0; j < s.span(); ++j) {
       own.even[j] = g.even[j] * (rhs.even[j] + direct * up.even[j] + diagonal * (up.odd[j - 1] + up.odd[j]));
     }
 #pragma omp simd
-    for (int64_t j = 0; j < s.cells(); ++j) {
+    for (int64_t j = 0; j < s.span(); ++j) {
       own.odd[j] = g.odd[j] * (rhs.odd[j] + direct * (own.even[j] + own.even[j + 1] + up.odd[j]) +
                                diagonal * (up.even[j] + up.even[j + 1]));
     }
@@ -107,7 +107,7 @@ ASSAY_INLINE double up(const Level<T>& level, const T* b, T* x) {
     sweep_even(s, g, rhs, above, below, own);
     T sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < s.cells(); ++j) sum += rhs.even[j] * own.even[j] + rhs.odd[j] * own.odd[j];
+    for (int64_t j = 0; j < s.span(); ++j) sum += rhs.even[j] * own.even[j] + rhs.odd[j] * own.odd[j];
     product += static_cast<double>(sum);
   }
   return product;
@@ -118,20 +118,22 @@ ASSAY_INLINE double up(const Level<T>& level, const T* b, T* x) {
 // own where there is no such neighbour. Two rows, then rows of the coarse plane alike.
 template <class T>
 ASSAY_INLINE void restrict_columns(const PlaneShape& s, const Halves<const T>& r, T* out) {
-  const int64_t n = s.cells();
 #pragma omp simd
-  for (int64_t j = 0; j < n; ++j) {
+  for (int64_t j = 0; j < s.span(); ++j) {
     out[j] = T(.75) * (r.even[j] + r.odd[j]) + T(.25) * (r.even[j + 1] + r.odd[j - 1]);
   }
-  out[0] += T(.25) * r.even[0];
-  if (s.width % 2 == 0) out[n - 1] += T(.25) * r.odd[n - 1];
+  for (int64_t c = 0; c < s.lanes; ++c) {
+    const int64_t first = c * s.lane(), last = first + s.cells() - 1;
+    out[first] += T(.25) * r.even[first];
+    if (s.width % 2 == 0) out[last] += T(.25) * r.odd[last];
+  }
 }
 
 template <class T>
 ASSAY_INLINE void restricted(const Level<T>& level, const T* b, const T* x, T* scratch,
                              const PlaneShape& coarse, T* coarse_b) {
   const PlaneShape& s = level.shape;
-  const int64_t n = s.cells();
+  const int64_t n = s.span();
   // Row r of the scratch plane becomes its residual summed over columns: n values from
   // where its even half begins.
   std::vector<T> even(static_cast<size_t>(n + 2), T(0)), odd(static_cast<size_t>(n + 2), T(0));
@@ -161,10 +163,14 @@ ASSAY_INLINE void restricted(const Level<T>& level, const T* b, const T* x, T* s
     for (int64_t j = 0; j < n; ++j)
       sum[static_cast<size_t>(j)] = T(.75) * (a[j] + c[j]) + T(.25) * (before[j] + after[j]);
     const auto to = halves(coarse, coarse_b, i);
+    for (int64_t c = 0; c < s.lanes; ++c) {
+      const T* const from = sum.data() + c * s.lane();
+      T *const even = to.even + c * coarse.lane(), *const odd = to.odd + c * coarse.lane();
 #pragma omp simd
-    for (int64_t j = 0; j < coarse.cells(); ++j) {
-      to.even[j] = sum[static_cast<size_t>(2 * j)];
-      to.odd[j] = sum[static_cast<size_t>(2 * j + 1)];
+      for (int64_t j = 0; j < coarse.cells(); ++j) {
+        even[j] = from[2 * j];
+        odd[j] = from[2 * j + 1];
+      }
     }
   }
 }
@@ -172,26 +178,31 @@ ASSAY_INLINE void restricted(const Level<T>& level, const T* b, const T* x, T* s
 template <class T>
 ASSAY_INLINE void prolonged(const Level<T>& level, const PlaneShape& coarse, const T* e, T* x) {
   const PlaneShape& s = level.shape;
-  const int64_t n = coarse.width;
-  std::vector<T> row(static_cast<size_t>(n + 3));
-  T* const v = row.data() + 1;
+  // A row of the coarse plane in its natural order, each channel between copies of its ends.
+  const int64_t n = coarse.width, pitch = n + 3;
+  std::vector<T> row(static_cast<size_t>(s.lanes * pitch));
   for (int64_t r = 0; r < s.height; ++r) {
     const int64_t own = r / 2;
     const int64_t near = std::clamp<int64_t>(own + (r % 2 == 0 ? -1 : 1), 0, coarse.height - 1);
-    const auto a = halves(coarse, e, own), c = halves(coarse, e, near);
-#pragma omp simd
-    for (int64_t j = 0; j < coarse.cells(); ++j) {
-      v[2 * j] = T(.75) * a.even[j] + T(.25) * c.even[j];
-      v[2 * j + 1] = T(.75) * a.odd[j] + T(.25) * c.odd[j];
-    }
-    v[-1] = v[0];
-    v[n] = v[n - 1];
+    const auto a = halves(coarse, e, own), b = halves(coarse, e, near);
     const auto g = halves(s, level.gain.data(), r);
     const auto to = halves(s, x, r);
+    for (int64_t c = 0; c < s.lanes; ++c) {
+      T* const v = row.data() + c * pitch + 1;
+      const int64_t from = c * coarse.lane(), into = c * s.lane();
 #pragma omp simd
-    for (int64_t j = 0; j < s.cells(); ++j) {
-      to.even[j] += g.even[j] > 0 ? T(.75) * v[j] + T(.25) * v[j - 1] : T(0);
-      to.odd[j] += g.odd[j] > 0 ? T(.75) * v[j] + T(.25) * v[j + 1] : T(0);
+      for (int64_t j = 0; j < coarse.cells(); ++j) {
+        v[2 * j] = T(.75) * a.even[from + j] + T(.25) * b.even[from + j];
+        v[2 * j + 1] = T(.75) * a.odd[from + j] + T(.25) * b.odd[from + j];
+      }
+      v[-1] = v[0];
+      v[n] = v[n - 1];
+#pragma omp simd
+      for (int64_t j = 0; j < s.cells(); ++j) {
+        const T left = T(.75) * v[j] + T(.25) * v[j - 1], right = T(.75) * v[j] + T(.25) * v[j + 1];
+        to.even[into + j] += g.even[into + j] > 0 ? left : T(0);
+        to.odd[into + j] += g.odd[into + j] > 0 ? right : T(0);
+      }
     }
   }
 }
@@ -203,7 +214,7 @@ ASSAY_INLINE double directed(const Level<T>& level, const T* z, double beta, T* 
   const auto update = [&](int64_t r) {
     T* const to = p + s.row(r);
     const T* const from = z + s.row(r);
-    const int64_t n = s.half() + s.cells();
+    const int64_t n = s.half() + s.span();
 #pragma omp simd
     for (int64_t j = 0; j < n; ++j) to[j] = from[j] + factor * to[j];
   };
@@ -219,7 +230,7 @@ ASSAY_INLINE double directed(const Level<T>& level, const T* z, double beta, T* 
     const T* const dodd = de + s.half();
     T sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < s.cells(); ++j) {
+    for (int64_t j = 0; j < s.span(); ++j) {
       const T a = de[j] * (own.even[j] - g.even[j] * around_even<T>(above, own, below, j));
       const T c = dodd[j] * (own.odd[j] - g.odd[j] * around_odd<T>(above, own, below, j));
       to.even[j] = a;
@@ -257,25 +268,36 @@ ASSAY_INLINE Step advanced(size_t size, double alpha, const T* p, const T* q, T*
 }
 
 template <class T>
-ASSAY_INLINE double known(const Level<T>& level, const T* k, T* b) {
+ASSAY_INLINE void known(const Level<T>& level, const T* k, T* b) {
   const PlaneShape& s = level.shape;
-  double norm = 0;
   for (int64_t r = 0; r < s.height; ++r) {
     const auto g = halves(s, level.gain.data(), r);
     const auto above = halves(s, k, r - 1), own = halves(s, k, r), below = halves(s, k, r + 1);
     const auto to = halves(s, b, r);
-    T sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < s.cells(); ++j) {
-      const T e = g.even[j] > 0 ? around_even<T>(above, own, below, j) : T(0);
-      const T o = g.odd[j] > 0 ? around_odd<T>(above, own, below, j) : T(0);
-      to.even[j] = e;
-      to.odd[j] = o;
-      sum += e * e + o * o;
+#pragma omp simd
+    for (int64_t j = 0; j < s.span(); ++j) {
+      const T e = around_even<T>(above, own, below, j), o = around_odd<T>(above, own, below, j);
+      to.even[j] = g.even[j] > 0 ? e : T(0);
+      to.odd[j] = g.odd[j] > 0 ? o : T(0);
     }
-    norm += static_cast<double>(sum);
   }
-  return norm;
+}
+
+template <class T>
+ASSAY_INLINE std::vector<double> squared(const PlaneShape& s, const T* plane) {
+  std::vector<double> out(static_cast<size_t>(s.lanes), 0);
+  for (int64_t r = 0; r < s.height; ++r) {
+    const auto own = halves(s, plane, r);
+    for (int64_t c = 0; c < s.lanes; ++c) {
+      T sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t j = c * s.lane(); j < c * s.lane() + s.cells(); ++j) {
+        sum += own.even[j] * own.even[j] + own.odd[j] * own.odd[j];
+      }
+      out[static_cast<size_t>(c)] += static_cast<double>(sum);
+    }
+  }
+  return out;
 }
 
 template <class T>
@@ -291,7 +313,7 @@ ASSAY_INLINE double exact(const Level<T>& level, const T* f, T* r) {
     // The diagonal in double: the rounding of 2/3 would count.
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < s.cells(); ++j) {
+    for (int64_t j = 0; j < s.span(); ++j) {
       const double dj = std::round(12 * double(de[j])) / 12, dk = std::round(12 * double(dodd[j])) / 12;
       const double e = g.even[j] > 0 ? around_even<double>(above, own, below, j) - dj * own.even[j] : 0;
       const double o = g.odd[j] > 0 ? around_odd<double>(above, own, below, j) - dk * own.odd[j] : 0;
@@ -333,26 +355,27 @@ ASSAY_INLINE Known<T> surveyed(const PlaneShape& s, const T* values, const bool*
 }
 
 template <class T>
-ASSAY_INLINE void loaded(const Level<T>& level, const T* values, T shift, T* plane) {
+ASSAY_INLINE void loaded(const Level<T>& level, int64_t channel, const T* values, T shift, T* plane) {
   const PlaneShape& s = level.shape;
+  const int64_t begin = channel * s.lane(), pairs = s.width / 2;
   for (int64_t r = 0; r < s.height; ++r) {
     const T* const v = values + r * s.width;
-    const auto g = halves(s, level.gain.data(), r);
-    const auto to = halves(s, plane, r);
-    const int64_t pairs = s.width / 2;
+    const auto g = halves(s, level.gain.data(), r);  // the same in every lane
+    const auto row = halves(s, plane, r);
+    T *const to_even = row.even + begin, *const to_odd = row.odd + begin;
 #pragma omp simd
     for (int64_t j = 0; j < pairs; ++j) {
       const T even = v[2 * j] - shift, odd = v[2 * j + 1] - shift;
-      to.even[j] = g.even[j] > 0 ? T(0) : even;
-      to.odd[j] = g.odd[j] > 0 ? T(0) : odd;
+      to_even[j] = g.even[j] > 0 ? T(0) : even;
+      to_odd[j] = g.odd[j] > 0 ? T(0) : odd;
     }
-    if (s.width % 2 != 0) to.even[pairs] = g.even[pairs] > 0 ? T(0) : v[2 * pairs] - shift;
+    if (s.width % 2 != 0) to_even[pairs] = g.even[pairs] > 0 ? T(0) : v[2 * pairs] - shift;
   }
 }
 
 template <class T>
-ASSAY_INLINE void stored(const PlaneShape& s, const T* plane, const bool* removed, T shift, T low, T high,
-                         T* values) {
+ASSAY_INLINE void stored(const PlaneShape& s, int64_t channel, const T* plane, const bool* removed, T shift,
+                         T low, T high, T* values) {
   const auto* const bytes = reinterpret_cast<const unsigned char*>(removed);
   std::vector<T> row(static_cast<size_t>(s.width + 1));
   T* const natural = row.data();
@@ -360,10 +383,11 @@ ASSAY_INLINE void stored(const PlaneShape& s, const T* plane, const bool* remove
     T* const v = values + r * s.width;
     const unsigned char* const gone = bytes + r * s.width;
     const auto from = halves(s, plane, r);
+    const T *const even = from.even + channel * s.lane(), *const odd = from.odd + channel * s.lane();
 #pragma omp simd
     for (int64_t j = 0; j < s.cells(); ++j) {
-      natural[2 * j] = from.even[j];
-      natural[2 * j + 1] = from.odd[j];
+      natural[2 * j] = even[j];
+      natural[2 * j + 1] = odd[j];
     }
 #pragma omp simd
     for (int64_t c = 0; c < s.width; ++c) {
@@ -396,6 +420,10 @@ ASSAY_INLINE int64_t gained(const PlaneShape& s, const bool* removed, const T* i
     if (s.width % 2 != 0) {
       to.even[pairs] = gone[2 * pairs] ? even[pairs] : T(0);
       count += gone[2 * pairs];
+    }
+    for (int64_t c = 1; c < s.lanes; ++c) {
+      std::copy_n(to.even, s.cells(), to.even + c * s.lane());
+      std::copy_n(to.odd, s.cells(), to.odd + c * s.lane());
     }
     unknown += count;
   }
@@ -440,19 +468,21 @@ ASSAY_STENCIL_CLONES void coarsen(const PlaneShape& s, const bool* removed, bool
   ASSAY_STENCIL_CLONES Known<T> survey(const PlaneShape& s, const T* values, const bool* removed) {         \
     return surveyed(s, values, removed);                                                                    \
   }                                                                                                         \
-  ASSAY_STENCIL_CLONES void load_known(const Level<T>& s, const T* values, T shift, T* plane) {             \
-    loaded(s, values, shift, plane);                                                                        \
+  ASSAY_STENCIL_CLONES void load_known(const Level<T>& level, int64_t channel, const T* values, T shift,    \
+                                       T* plane) {                                                          \
+    loaded(level, channel, values, shift, plane);                                                           \
   }                                                                                                         \
-  ASSAY_STENCIL_CLONES void store_filled(const PlaneShape& s, const T* plane, const bool* removed, T shift, \
-                                         T low, T high, T* values) {                                        \
-    stored(s, plane, removed, shift, low, high, values);                                                    \
+  ASSAY_STENCIL_CLONES void store_filled(const PlaneShape& s, int64_t channel, const T* plane,              \
+                                         const bool* removed, T shift, T low, T high, T* values) {          \
+    stored(s, channel, plane, removed, shift, low, high, values);                                           \
   }                                                                                                         \
   ASSAY_STENCIL_CLONES int64_t load_gain(const PlaneShape& s, const bool* removed, const T* inverse,        \
                                          T* gain) {                                                         \
     return gained(s, removed, inverse, gain);                                                               \
   }                                                                                                         \
-  ASSAY_STENCIL_CLONES double gather_known(const Level<T>& level, const T* k, T* b) {                       \
-    return known(level, k, b);                                                                              \
+  ASSAY_STENCIL_CLONES void gather_known(const Level<T>& level, const T* k, T* b) { known(level, k, b); }   \
+  ASSAY_STENCIL_CLONES std::vector<double> squares(const PlaneShape& s, const T* plane) {                   \
+    return squared(s, plane);                                                                               \
   }                                                                                                         \
   ASSAY_STENCIL_CLONES double exact_residual(const Level<T>& level, const T* f, T* r) {                     \
     return exact(level, f, r);                                                                              \

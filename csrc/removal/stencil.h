@@ -1,8 +1,9 @@
-// The stencil of noisy linear imputation on one channel of one level, in planes that
+// The stencil of noisy linear imputation on one level of some channels, in planes that
 // vector units like: a row's even columns, then its odd ones, each half between zeros.
 // So the eight neighbours of a run of even columns are runs too, and a Gauss-Seidel
 // sweep (even columns, then odd ones, row by row) has no element that waits for its
-// neighbour in the same run.
+// neighbour in the same run. Channels stand side by side in a half, a zero between
+// them: rows of small images alone are shorter than vectors.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +16,17 @@ inline constexpr double kDirect = 1.0 / 6, kDiagonal = 1.0 / 12;
 
 // Where the pixels of a plane are.
 struct PlaneShape {
-  int64_t height = 0, width = 0;
+  int64_t height = 0, width = 0, lanes = 1;  // lanes: channels
 
   int64_t cells() const { return (width + 1) / 2; }  // columns of a half; the last odd one may be outside
-  int64_t half() const { return cells() + 2; }
+  int64_t lane() const { return cells() + 1; }       // from a channel to the next
+  int64_t span() const { return lanes * lane(); }    // of all channels' columns, zeros between them included
+  int64_t half() const { return span() + 2; }
   int64_t pitch() const { return 2 * half(); }
   size_t size() const { return static_cast<size_t>((height + 2) * pitch()); }
   // Of the first even column of a row; rows -1 and height are zeros.
   int64_t row(int64_t r) const { return (r + 1) * pitch() + 1; }
-  int64_t at(int64_t r, int64_t c) const { return row(r) + (c % 2) * half() + c / 2; }
-  PlaneShape coarser() const { return {(height + 1) / 2, (width + 1) / 2}; }
+  PlaneShape coarser() const { return {(height + 1) / 2, (width + 1) / 2, lanes}; }
 };
 
 // One level for a mask: which of its cells are unknown, and the diagonal.
@@ -33,7 +35,7 @@ struct Level {
   PlaneShape shape;
   std::vector<T> gain;      // plane: 1/d where unknown, 0 elsewhere
   std::vector<T> diagonal;  // three rows of a pitch: of rows with 0, 1 and 2 neighbouring rows
-  int64_t unknown = 0;
+  int64_t unknown = 0;      // of each channel
 
   const T* diagonal_of(int64_t r) const {
     return diagonal.data() + ((r > 0) + (r + 1 < shape.height)) * shape.pitch() + 1;
@@ -76,17 +78,18 @@ struct Known {
   double sum = 0;
   T low, high;  // +-infinity where nothing is known
 };
-// values, removed: [height,width], row-major.
+// values, removed: [height,width] of a channel, row-major.
 Known<float> survey(const PlaneShape& shape, const float* values, const bool* removed);
 Known<double> survey(const PlaneShape& shape, const double* values, const bool* removed);
-// plane = values - shift where known, 0 elsewhere.
-void load_known(const Level<float>& level, const float* values, float shift, float* plane);
-void load_known(const Level<double>& level, const double* values, double shift, double* plane);
-// values = plane + shift, kept within low..high, where removed.
-void store_filled(const PlaneShape& shape, const float* plane, const bool* removed, float shift, float low,
-                  float high, float* values);
-void store_filled(const PlaneShape& shape, const double* plane, const bool* removed, double shift, double low,
-                  double high, double* values);
+// The channel's part of plane = values - shift where known, 0 elsewhere.
+void load_known(const Level<float>& level, int64_t channel, const float* values, float shift, float* plane);
+void load_known(const Level<double>& level, int64_t channel, const double* values, double shift,
+                double* plane);
+// values = the channel's part of plane + shift, kept within low..high, where removed.
+void store_filled(const PlaneShape& shape, int64_t channel, const float* plane, const bool* removed,
+                  float shift, float low, float high, float* values);
+void store_filled(const PlaneShape& shape, int64_t channel, const double* plane, const bool* removed,
+                  double shift, double low, double high, double* values);
 // gain = removed ? inverse : 0, inverse a row of a pitch for each number of neighbouring
 // rows, as Level::diagonal; answers how many are removed.
 int64_t load_gain(const PlaneShape& shape, const bool* removed, const float* inverse, float* gain);
@@ -94,9 +97,12 @@ int64_t load_gain(const PlaneShape& shape, const bool* removed, const double* in
 // Cells of 2x2 of which all within the image are removed.
 void coarsen(const PlaneShape& shape, const bool* removed, bool* coarse);
 
-// b = W k on unknown cells; answers its squared norm.
-double gather_known(const Level<float>& level, const float* k, float* b);
-double gather_known(const Level<double>& level, const double* k, double* b);
+// b = W k on unknown cells.
+void gather_known(const Level<float>& level, const float* k, float* b);
+void gather_known(const Level<double>& level, const double* k, double* b);
+// The squared norm of each channel.
+std::vector<double> squares(const PlaneShape& shape, const float* plane);
+std::vector<double> squares(const PlaneShape& shape, const double* plane);
 // r = W f - d f on unknown cells, summed in double; answers its squared norm.
 double exact_residual(const Level<float>& level, const float* f, float* r);
 double exact_residual(const Level<double>& level, const double* f, double* r);

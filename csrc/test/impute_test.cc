@@ -206,7 +206,8 @@ TEST_P(Both, NanGoesWhereItCounts) {
   fill(seen, removed);
   EXPECT_TRUE(at::equal(unseen, want));
   EXPECT_TRUE(at::isnan(seen[0][0].masked_select(removed[0])).all().item<bool>());
-  EXPECT_TRUE(at::equal(seen[0][1], want[0][1]));
+  // Channels may share their steps, images do not.
+  EXPECT_LE((seen[0][1] - want[0][1]).abs().max().item<float>(), 1e-4);
   EXPECT_TRUE(at::equal(seen[1], want[1]));
 }
 
