@@ -529,3 +529,70 @@ func TestRoadPublished(t *testing.T) {
 	_, err = w.run(p, "no")
 	require.ErrorContains(t, err, "did you mean accuracy?")
 }
+
+// Columns of a table are removed as pixels are; there are no neighbours to impute from,
+// no shapes of masks, and nothing to be seen.
+func TestRoadOnTables(t *testing.T) {
+	w := newWorld(t, 0)
+	p := w.columns("{}")
+	p.Study, p.Grid = "road", map[string]any{"method": []any{"weights", "random"}}
+	_, err := w.run(p, "out")
+	require.ErrorIs(t, err, usage.Err)
+	require.ErrorContains(t, err, "imputer noisy-linear: columns of a table have no neighbours")
+	p.Grid["imputer"], p.Grid["fractions"] = []any{"zero", "noisy-linear"}, []any{.3, 1}
+	outcome, err := w.run(p, "out")
+	require.NoError(t, err, "where other imputers are asked for, too, it is left out")
+	require.Equal(t, 2*2*3, outcome.Units)
+	for _, r := range w.roads("out") {
+		require.Equal(t, []int{3, 9}, r.Road.Removed, "of nine columns 2.7 and all")
+		require.Nil(t, r.Road.MaskVariation)
+		require.Nil(t, r.Road.MapVariation)
+	}
+	require.NoDirExists(t, w.path("out/strips"))
+}
+
+// Nets and data entries are settings and frames of their own.
+func TestRoadOfSeveralNetsAndData(t *testing.T) {
+	w := newWorld(t, 4)
+	require.NoError(t, fake.SeededWeights(w.path("other.safetensors"), 10, 77))
+	p := w.plan("road", `{method: [weights, random, plain], imputer: zero, fractions: [.2, .6]}`)
+	other := p.Nets[0]
+	other.Name, other.Weights = "other", w.path("other.safetensors")
+	p.Nets = append(p.Nets, other)
+	for i := range 3 {
+		w.image(fmt.Sprintf("../others/%c/%d.jpg", 'a'+i, i), fmt.Sprint("other ", i))
+	}
+	p.Data = append(p.Data, orchestrate.DataPlan{Path: w.path("others")})
+	outcome, err := w.run(p, "out")
+	require.NoError(t, err)
+	require.Equal(t, 2*3*2*(4+3), outcome.Units)
+	differs := map[string]int{}
+	for _, a := range outcome.Consistency.Agreements {
+		require.NotEmpty(t, a.Data)
+		if a.Metric == "accuracy" {
+			differs[a.Differs+" "+a.Pairing]++
+		}
+	}
+	// In each data entry four settings: nets and orders.
+	require.Equal(t, map[string]int{"order removed": 4, "order index": 4, "net removed": 4, "net+order removed": 4, "net+order index": 4}, differs)
+	require.Len(t, outcome.Consistency.Verdicts, 4)
+	for _, v := range outcome.Consistency.Verdicts {
+		require.Regexp(t, `^(tiny|other), (data|others), target label, ties random: The ranking`, v)
+	}
+	for _, c := range outcome.Contests {
+		require.Len(t, c.Competitors, 3)
+		n := map[string]int{"data": 4, "others": 3}[c.Data]
+		require.Equal(t, n, c.Competitors[0].N)
+	}
+
+	// Two runs compare by what is over all fractions.
+	_, err = w.run(w.plan("road", `{method: [weights, random, plain], imputer: channel-mean, fractions: [.2, .6]}`), "mean")
+	require.NoError(t, err)
+	_, err = w.run(w.plan("road", `{method: [weights, random, plain], imputer: zero, fractions: [.2, .6]}`), "zero")
+	require.NoError(t, err)
+	c, err := orchestrate.Compare(t.Context(), w.path("zero"), w.path("mean"), orchestrate.CompareOptions{})
+	require.NoError(t, err)
+	require.Len(t, c.Groups, 3*2)
+	require.Equal(t, "imputer", c.Differ[0].Name)
+	require.ElementsMatch(t, []string{"mean-accuracy", "mean-probability", "map-variation"}, []string{c.Groups[0].Scores[0].Metric, c.Groups[0].Scores[1].Metric, c.Groups[0].Scores[2].Metric})
+}

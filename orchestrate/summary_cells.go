@@ -140,15 +140,6 @@ func (s Study) columnsOf(point Params) []column {
 	return out
 }
 
-// pooledColumns are the columns of what records give together.
-func (s Study) pooledColumns() []column {
-	var out []column
-	for _, p := range s.Pooled {
-		out = append(out, column{metric: p.Metric})
-	}
-	return out
-}
-
 // place is where a unit's numbers go.
 type place struct {
 	group *group

@@ -10,6 +10,27 @@ import (
 	"path/filepath"
 )
 
+// roadFilm shows what the net saw of an image.
+type roadFilm struct {
+	Image, Target string
+	View          template.URL
+	Strips        []roadStrip
+}
+
+type roadStrip struct {
+	Title   string
+	W, H    int // of a picture
+	Crisp   bool
+	Frames  []roadFrame
+	Columns template.CSS
+}
+
+type roadFrame struct {
+	URL                              template.URL
+	Fraction, Predicted, Probability string
+	Wrong                            bool
+}
+
 // roadStripFile is an entry of strips/index.json.
 type roadStripFile struct {
 	ID, File, Image, Method, Order, Imputer string
