@@ -100,6 +100,9 @@ func (t *rankTable) sentence(differs string, list []SettingAgreement, seeds int)
 		if a.Spearman.Error != nil {
 			number += fmt.Sprintf(" ± %.2f", *a.Spearman.Error)
 		}
+		if a.Undefined > 0 { // one of the two ranks all alike
+			number += fmt.Sprintf(", defined in %d of %d", a.Repeats, a.Repeats+a.Undefined)
+		}
 		parts = append(parts, fmt.Sprintf("%s, %s and %s %s (%s)", where, x, y, alike(mean), number))
 	}
 	lead := "is the same " + what[0]

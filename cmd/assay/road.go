@@ -265,8 +265,8 @@ func rankOf(row orchestrate.SummaryRow) string {
 
 // printCombined prints what both orders say together, and how rough maps are.
 func printCombined(env environment, r *orchestrate.Resolved, rows []orchestrate.SummaryRow, p roadPlace) {
-	t := table{header: []string{"method", "road-combined " + higherArrow, "95 % of means", "rank", "variation of the map"}, right: map[int]bool{1: true, 4: true}}
 	var names []string
+	both := false
 	cells := map[string][]string{}
 	for _, row := range rows {
 		if row.N == 0 || placeOf(row) != p || row.Metric != "road-combined" && row.Metric != "map-variation" {
@@ -281,13 +281,22 @@ func printCombined(env environment, r *orchestrate.Resolved, rows []orchestrate.
 			cells[name][4] = fmt.Sprintf("%.3f", row.Mean)
 			continue
 		}
+		both = true
 		cells[name][1], cells[name][2], cells[name][3] = scoreText(row.Mean), scoreText(row.Lo)+" .. "+scoreText(row.Hi), rankOf(row)
 	}
 	if len(names) == 0 {
 		return
 	}
+	t := table{header: []string{"method", "road-combined " + higherArrow, "95 % of means", "rank", "variation of the map"}, right: map[int]bool{1: true, 4: true}}
+	if !both { // of one order alone
+		t.header, t.right = []string{"method", "variation of the map"}, map[int]bool{1: true}
+	}
 	for _, name := range names {
-		t.add(cells[name]...)
+		if line := cells[name]; both {
+			t.add(line...)
+		} else {
+			t.add(line[0], line[4])
+		}
 	}
 	fmt.Fprintln(env.stdout)
 	t.print(env.stdout)

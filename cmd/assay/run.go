@@ -158,7 +158,12 @@ func showRun(env environment, asJSON bool, out string, r *orchestrate.Resolved, 
 		printPublished(env, outcome.Summary)
 	case "road":
 		showRoad(env, r, outcome)
-		printPublished(env, outcome.Summary)
+		if metrics := r.Plan.Report.Metrics; len(metrics) > 0 {
+			fmt.Fprintln(env.stdout)
+			printSummary(env, shownMetrics(outcome.Summary, metrics))
+		} else {
+			printPublished(env, outcome.Summary)
+		}
 	default:
 		printSummary(env, shownMetrics(outcome.Summary, r.Plan.Report.Metrics))
 	}
@@ -202,7 +207,11 @@ func printSummary(env environment, rows []orchestrate.SummaryRow) {
 		for _, k := range vary {
 			cells = append(cells, fmt.Sprint(orDash(row.Params[k])))
 		}
-		cells = append(cells, row.Metric, fmt.Sprintf("%.4f", row.Mean), fmt.Sprintf("%.4f .. %.4f", row.Lo, row.Hi), strconv.Itoa(row.N))
+		number := "%.4f"
+		if strings.HasSuffix(row.Metric, "-seconds") { // of an image, which can be few
+			number = "%.3g"
+		}
+		cells = append(cells, row.Metric, fmt.Sprintf(number, row.Mean), fmt.Sprintf(number+" .. "+number, row.Lo, row.Hi), strconv.Itoa(row.N))
 		if reference {
 			published := "-"
 			if row.Reference != nil {
