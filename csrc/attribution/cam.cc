@@ -46,10 +46,16 @@ std::vector<at::Tensor> values_at(Context& context, const std::string& layer, co
 }
 
 at::Tensor finished(const Method& method, const at::Tensor& maps, const at::Tensor& x) {
-  at::Tensor out = at::relu(maps).unsqueeze(1);
   if (method.parameters().flag("upsample")) {
-    out = at::upsample_bilinear2d(out, x.sizes().slice(2), method.parameters().flag("align-corners"));
+    return finished(maps, x, method.parameters().flag("align-corners"));
   }
+  const at::Tensor out = at::relu(maps).unsqueeze(1);
+  return out + per_row(finite_mark(x), out);
+}
+
+at::Tensor finished(const at::Tensor& maps, const at::Tensor& x, bool align_corners) {
+  const at::Tensor out =
+      at::upsample_bilinear2d(at::relu(maps).unsqueeze(1), x.sizes().slice(2), align_corners);
   return out + per_row(finite_mark(x), out);
 }
 

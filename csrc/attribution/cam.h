@@ -42,6 +42,12 @@ at::Tensor finished(const Method& method, const at::Tensor& maps, const at::Tens
 // sum over channels of weights [N,C] times activations [N,C,h,w].
 at::Tensor weighted_sum(const at::Tensor& weights, const at::Tensor& activations);
 
+// The same for a map at the image's size, with corners on corners or edges on edges.
+at::Tensor finished(const at::Tensor& maps, const at::Tensor& x, bool align_corners);
+
+// Grad-CAM's [1,h,w] of a row, before the ReLU.
+at::Tensor grad_cam_map(const Activated& activated);
+
 MethodEntry cam_entry(const std::string& id, const std::string& summary, const std::string& paper,
                       decltype(MethodEntry::attribute) attribute);
 

@@ -13,8 +13,6 @@ at::Tensor attribute(const Method& method, Context& context, const Explained& ro
   return class_activation(method, context, rows, /*gradients=*/true, kMap);
 }
 
-at::Tensor grad_cam(const Activated& a) { return weighted_sum(a.gradients.mean({2, 3}), a.activations); }
-
 at::Tensor hires_cam(const Activated& a) { return (a.gradients * a.activations).sum(1); }
 
 at::Tensor layer_cam(const Activated& a) { return (at::relu(a.gradients) * a.activations).sum(1); }
@@ -36,9 +34,11 @@ at::Tensor grad_cam_plus_plus(const Activated& a) {
 
 }  // namespace
 
+at::Tensor grad_cam_map(const Activated& a) { return weighted_sum(a.gradients.mean({2, 3}), a.activations); }
+
 MethodEntry grad_cam_method() {
   return cam_entry("grad-cam", "activations weighted by their channels' mean gradients",
-                   "Selvaraju et al. 2017, equations 1 and 2", attribute<grad_cam>);
+                   "Selvaraju et al. 2017, equations 1 and 2", attribute<grad_cam_map>);
 }
 
 MethodEntry grad_cam_plus_plus_method() {

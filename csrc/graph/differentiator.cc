@@ -152,6 +152,15 @@ at::Tensor Differentiator::forward(std::vector<at::Tensor> given, Tape* tape) co
   return values[at_value(plan_.output)];
 }
 
+std::vector<at::Tensor> Differentiator::head_of(const Tape& tape) const {
+  std::vector<at::Tensor> out;
+  for (int value : frontier_) {
+    if (at_value(value) >= tape.values.size() || !tape.values[at_value(value)].defined()) return {};
+    out.push_back(tape.values[at_value(value)]);
+  }
+  return out;
+}
+
 at::Tensor Differentiator::tail(const std::vector<at::Tensor>& values) const {
   return forward(values, nullptr);
 }

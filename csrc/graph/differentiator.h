@@ -31,6 +31,9 @@ class Differentiator {
   // What the part after the layer reads, for rows x ([N,...]): the layer's own
   // value first, then those that pass it by. Each has N rows, or one for all.
   std::vector<at::Tensor> head(const at::Tensor& x) const;
+  // What head returns, out of the tape of a cut of the same net at an earlier layer; empty
+  // where that has not kept it.
+  std::vector<at::Tensor> head_of(const Tape& tape) const;
   // The logits of what head returned, or of something else in the layer's place.
   at::Tensor tail(const std::vector<at::Tensor>& values) const;
   // The same, leaving what pull needs.
