@@ -282,8 +282,12 @@ type Catalogue struct {
 	Imputers []Entry `json:"imputers"`
 }
 
-// NeedsMask is Entry.Needs of imputers that depend on what else is removed.
-const NeedsMask = "mask"
+// Entry.Needs of imputers that depend on what else is removed, and of those that want the
+// mean of the data.
+const (
+	NeedsMask = "mask"
+	NeedsData = "data"
+)
 
 // Entry is one line of the catalogue.
 type Entry struct {

@@ -36,6 +36,7 @@ type Resolved struct {
 	labels  map[string]string
 	files   map[string]givenFile
 	checked map[string]bool
+	means   *dataMeans
 	// Warnings are what the user should know but need not mend.
 	Warnings []string
 }
@@ -141,7 +142,7 @@ func resolve(ctx context.Context, p *Plan, study Study, b Backend, tuning Tuning
 	if !study.Seeded {
 		plan.Seeds = nil
 	}
-	r := resolver{&Resolved{Plan: &plan, Study: study, Backend: b}, tuning, progress}
+	r := resolver{&Resolved{Plan: &plan, Study: study, Backend: b, means: &dataMeans{of: map[string][]float64{}}}, tuning, progress}
 	if err := r.all(ctx); err != nil {
 		r.Close()
 		return nil, err

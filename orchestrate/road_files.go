@@ -2,24 +2,22 @@ package orchestrate
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"path/filepath"
 	"sync"
 )
 
-// roadFiles are what a run keeps beside records: film strips of some images, and, in
-// memory, the mean of each data as each net sees it. Devices share it.
+// roadFiles are what a run keeps beside records: film strips of some images. Devices
+// share it.
 type roadFiles struct {
 	out    string
 	order  map[string]int // of units, by id
 	mu     sync.Mutex
-	means  map[string][]float64
 	strips []Strip
 }
 
 func openRoadFiles(_ context.Context, _ *Resolved, out string, units []Unit) (RunFiles, error) {
-	f := &roadFiles{out: out, order: map[string]int{}, means: map[string][]float64{}}
+	f := &roadFiles{out: out, order: map[string]int{}}
 	for _, u := range units {
 		f.order[u.ID] = u.Order
 	}
@@ -54,68 +52,6 @@ func mergeRoad(ctx context.Context, r *Resolved, out string, units []Unit, parts
 
 // Finish has nothing to do: strips are complete when their units have records.
 func (f *roadFiles) Finish(context.Context) error { return nil }
-
-// mean is the mean of every channel (column) over all of the plan's data, as the net
-// sees it. Sums are in float64 and in the data's order; what cannot be decoded, and what
-// is no number, takes no part.
-func (f *roadFiles) mean(ctx context.Context, s *Session, n *ResolvedNet, d *ResolvedData) ([]float64, error) {
-	key := fmt.Sprint(n.Index, " ", d.Index, " ", d.Classes)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if m := f.means[key]; m != nil {
-		return m, nil
-	}
-	var sum []float64
-	count := 0.0
-	size := s.wholeBatches(explainImages)
-	for from := 0; from < d.Set.Len(); from += size {
-		var items []int
-		for i := from; i < min(from+size, d.Set.Len()); i++ {
-			items = append(items, i)
-		}
-		if err := f.add(ctx, s, n, d, items, &sum, &count); err != nil {
-			return nil, fmt.Errorf("the mean of %s: %w", d.Name, err)
-		}
-	}
-	for c := range sum {
-		sum[c] /= max(count, 1)
-	}
-	f.means[key] = sum
-	return sum, nil
-}
-
-// add adds the images of items to sums over channels; count is the number of pixels.
-func (f *roadFiles) add(ctx context.Context, s *Session, n *ResolvedNet, d *ResolvedData, items []int, sum *[]float64, count *float64) error {
-	images, failed, err := s.Load(ctx, n, d, items)
-	if err != nil {
-		return err
-	}
-	defer images.Close()
-	each := 1
-	if shape := images.Shape(); len(shape) == 3 {
-		each = shape[1] * shape[2]
-	}
-	for i := range items {
-		if failed[i] != nil {
-			continue
-		}
-		values, err := images.Values(i)
-		if err != nil {
-			return err
-		}
-		if nonFinite(values) {
-			continue
-		}
-		if *sum == nil {
-			*sum = make([]float64, len(values)/each)
-		}
-		for k, v := range values {
-			(*sum)[k/each] += float64(v)
-		}
-		*count += float64(each)
-	}
-	return nil
-}
 
 // mapVariation is the total variation of a map [1,H,W] that is scaled to 0..1: the mean
 // absolute difference of vertical neighbours and that of horizontal ones, added. 0 for

@@ -124,11 +124,10 @@ func imputerNames(c Catalogue) string {
 	return listed(names)
 }
 
-// noisyLinear is the imputer that needs neighbours.
-const (
-	noisyLinear = "noisy-linear"
-	datasetMean = "dataset-mean"
-)
+// neighboursOnly is the error of an imputer that tables have nothing for.
+func neighboursOnly(imputer string) error {
+	return &inapplicable{usage.Errorf("imputer %s: columns of a table have no neighbours: want another imputer, for example channel-mean", imputer)}
+}
 
 // fitRoad looks for what a net or data cannot have before anything runs.
 func fitRoad(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (Params, error) {
@@ -141,24 +140,20 @@ func fitRoad(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (Params, er
 	if err != nil {
 		return nil, err
 	}
-	imputer, err := r.Catalogue.reference(p.Text(imputerKey))
+	imputer, err := r.Catalogue.spec(imputers, p.Text(imputerKey))
 	if err != nil {
 		return nil, err
 	}
-	if imputer.ID == noisyLinear && len(n.Info.Input) == 1 {
-		return nil, &inapplicable{usage.Errorf("imputer %s: columns of a table have no neighbours: want another imputer, for example channel-mean", imputer.ID)}
+	if imputer.entry.Needs == NeedsMask && len(n.Info.Input) == 1 {
+		return nil, neighboursOnly(imputer.entry.ID)
 	}
 	return p, r.checkAttributions(n, d, p, shape)
 }
 
 // roadNeedsMean says that a unit's result depends on the mean of all of the data.
 func roadNeedsMean(r *Resolved, p Params) bool {
-	imputer, err := r.Catalogue.reference(p.Text(imputerKey))
-	if err != nil {
-		return false
-	}
 	list := fractionsOf(p)
-	return imputer.ID == datasetMean || imputer.ID == noisyLinear && len(list) > 0 && list[len(list)-1] == 1
+	return r.Catalogue.needsMean(p.Text(imputerKey), len(list) > 0 && list[len(list)-1] == 1)
 }
 
 // roadRows is the most rows that a forward can have use of.

@@ -54,6 +54,9 @@ func (c Catalogue) metricSpec(parsed Spec) (spec, error) {
 		if own.entry.ID == otherImageReference {
 			return spec{}, usage.Errorf("metric %s: reference %s: metrics take no other image as reference", e.ID, own.short)
 		}
+		if own.entry.Needs != "" {
+			return spec{}, usage.Errorf("metric %s: reference %s: metrics take references that are an image's own, for example zero or blur", e.ID, own.short)
+		}
 		parsed.Params[referenceKey], fullReference = own.short, own.full
 	}
 	full, err := e.complete(string(scoreMetrics), parsed)

@@ -130,6 +130,11 @@ func (st *stage) open(shape []int, units int) error {
 			return err
 		}
 	}
+	if st.s.Catalogue.needsMean(st.key.reference, true) {
+		if st.spec.DatasetMean, err = st.s.dataMean(st.ctx, st.key.net, st.key.data); err != nil {
+			return err
+		}
+	}
 	if reference.ID == otherImageReference {
 		other, err := st.otherImage(reference)
 		if err != nil {

@@ -25,6 +25,8 @@ func traceStudy() Study {
 		Fit:        fitTrace,
 		Run:        runTrace,
 		Metrics:    traceMetrics(),
+		// A game ends with everything deleted.
+		WholeData: func(r *Resolved, p Params) bool { return r.Catalogue.needsMean(p.Text(referenceKey), true) },
 	}
 }
 
@@ -258,6 +260,11 @@ func fitFeatures(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (out Pa
 		if _, shape, err = d.Set.Values(0); err != nil {
 			return nil, nil, err
 		}
+	}
+	if reference, err := r.Catalogue.spec(imputers, p.Text(referenceKey)); err != nil {
+		return nil, nil, err
+	} else if reference.entry.Needs == NeedsMask && len(shape) == 1 {
+		return nil, nil, neighboursOnly(reference.entry.ID)
 	}
 	if len(shape) != 1 {
 		edge := p.Int("edge")

@@ -39,7 +39,9 @@ tx_status* tx_catalogue(char** text) {
                                  {"summary", imputer.summary},
                                  {"parameters", imputer.parameters},
                                  {"paper", imputer.paper},
-                                 {"needs", imputer.mask_independent() ? "" : "mask"}});
+                                 {"needs", imputer.of_data              ? "data"
+                                           : imputer.mask_independent() ? ""
+                                                                        : "mask"}});
     }
     *text = duplicate(out.dump());
   });

@@ -16,9 +16,13 @@ at::Tensor dataset_mean(const ImputerInput& input, const std::string& imputer) {
 }
 
 ImputerEntry dataset_mean_imputer() {
-  return {"dataset-mean", "the mean colour of the data, one value a channel or column",
-          "ROAD, section 5 (\"global mean\")", nlohmann::json::array(),
-          [](const ImputerInput& input, const Parameters&) { return dataset_mean(input, "dataset-mean"); }};
+  return {.id = "dataset-mean",
+          .summary = "the mean colour of the data, one value a channel or column",
+          .paper = "ROAD, section 5 (\"global mean\")",
+          .parameters = nlohmann::json::array(),
+          .reference = [](const ImputerInput& input,
+                          const Parameters&) { return dataset_mean(input, "dataset-mean"); },
+          .of_data = true};
 }
 
 }  // namespace assay

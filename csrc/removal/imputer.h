@@ -50,6 +50,7 @@ struct ImputerEntry {
   // imputers that depend on the mask, which have `make`.
   at::Tensor (*reference)(const ImputerInput& input, const Parameters& parameters);
   std::unique_ptr<Imputer> (*make)(const ImputerInput& input, const Parameters& parameters) = nullptr;
+  bool of_data = false;  // wants the mean of the data
 
   bool mask_independent() const { return reference != nullptr; }
 };

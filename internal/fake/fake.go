@@ -100,8 +100,8 @@ func (b *Backend) Catalogue(context.Context) (orchestrate.Catalogue, error) {
 			{ID: "uniform", Summary: "random numbers"},
 			{ID: "image", Summary: "another image", Parameters: []orchestrate.EntryParameter{{Name: "image", Type: "string", Default: ""}}},
 			{ID: "channel-mean", Summary: "the mean of every channel of the image"},
-			{ID: datasetMean, Summary: "the mean of every channel of the data"},
-			{ID: noisyLinear, Summary: "weighted means of neighbours, and noise", Parameters: []orchestrate.EntryParameter{
+			{ID: datasetMean, Needs: orchestrate.NeedsData, Summary: "the mean of every channel of the data"},
+			{ID: noisyLinear, Needs: orchestrate.NeedsMask, Summary: "weighted means of neighbours, and noise", Parameters: []orchestrate.EntryParameter{
 				{Name: "noise", Type: "float", Default: .01, Minimum: &none}}},
 		},
 	}, nil
