@@ -1,7 +1,6 @@
 package orchestrate
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -525,7 +524,7 @@ func (r *resolver) hash(ctx context.Context, d *ResolvedData) (string, error) {
 // checkItems checks that nets, data and points go together. Points that mean
 // nothing for any of them are left out where others remain.
 func (r *resolver) checkItems() error {
-	var left error
+	var left leftOut
 	fitting := make([]bool, len(r.Points))
 	for _, n := range r.Nets {
 		for i := range r.Plan.Data {
@@ -544,7 +543,7 @@ func (r *resolver) checkItems() error {
 				var skip *inapplicable
 				switch {
 				case errors.As(err, &skip):
-					left = cmp.Or(left, err)
+					left.add(err)
 				case err != nil:
 					return r.Plan.errorf("$.grid", "%w", err)
 				default:
@@ -553,7 +552,7 @@ func (r *resolver) checkItems() error {
 			}
 		}
 	}
-	if left == nil {
+	if left.first == nil {
 		return nil
 	}
 	var points []Params
@@ -563,10 +562,10 @@ func (r *resolver) checkItems() error {
 		}
 	}
 	if len(points) == 0 {
-		return r.Plan.errorf("$.grid", "%w", left)
+		return r.Plan.errorf("$.grid", "%w", left.first)
 	}
 	r.Points = points
-	r.Warnings = append(r.Warnings, "left out of the grid: "+left.Error())
+	r.Warnings = append(r.Warnings, left.String())
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/assay-xai/assay/internal/record"
 	"github.com/assay-xai/assay/internal/usage"
@@ -227,7 +228,7 @@ func (s Study) points(r *Resolved) ([]Params, error) {
 	}
 	seen := map[string]bool{}
 	var out []Params
-	var left error
+	var left leftOut
 	for _, point := range list {
 		for _, d := range s.Parameters {
 			text, ok := point[d.Name].(string)
@@ -247,9 +248,7 @@ func (s Study) points(r *Resolved) ([]Params, error) {
 			checked, err := s.Check(r, point)
 			var skip *inapplicable
 			if errors.As(err, &skip) {
-				if left == nil {
-					left = err
-				}
+				left.add(err)
 				continue
 			}
 			if err != nil {
@@ -263,12 +262,36 @@ func (s Study) points(r *Resolved) ([]Params, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, p.errorf("$.grid", "%w", left)
+		return nil, p.errorf("$.grid", "%w", left.first)
 	}
-	if left != nil {
-		r.Warnings = append(r.Warnings, "left out of the grid: "+left.Error())
+	if left.first != nil {
+		r.Warnings = append(r.Warnings, left.String())
 	}
 	return out, nil
+}
+
+// leftOut says why points of a grid mean nothing.
+type leftOut struct {
+	first error
+	texts []string // each once
+}
+
+func (l *leftOut) add(err error) {
+	if l.first == nil {
+		l.first = err
+	}
+	if text := err.Error(); !slices.Contains(l.texts, text) {
+		l.texts = append(l.texts, text)
+	}
+}
+
+func (l *leftOut) String() string {
+	const some = 4
+	text := "left out of the grid: " + strings.Join(l.texts[:min(some, len(l.texts))], "; ")
+	if more := len(l.texts) - some; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
 }
 
 // gridPart is one of a plan's grids and its place.

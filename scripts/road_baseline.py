@@ -5,9 +5,9 @@ with SciPy and PyTorch, one sparse system an image, measured in the same run.
 Reads one JSON command a line on standard input and answers with one JSON line;
 with --all it reads none and answers DEFAULTS, each after its command.
   {"do": "hello", "threads": 2}        -> versions and threads of PyTorch; comes first
-  {"do": "solve", "side": 224, "removed": 0.5, "seconds": 3}
+  {"do": "solve", "side": 224, "removed": 0.5 | "square" | "half", "seconds": 3}
       -> {"milliseconds": an image, median; "images": how many were solved}: three channels,
-         scattered pixels, equations and SciPy's spsolve, on one core
+         scattered pixels, the middle of 3/4 of each side or the left half, equations and SciPy's spsolve, on one core
   {"do": "road", "net": "cifar-resnet20"|"resnet18", "imputer": "noisy-linear"|"channel-mean",
    "methods": 8, "fractions": [0.1, ...], "orders": ["morf", "lerf"], "batch": 100, "workers": 0, "seconds": 10}
       -> {"secondsPerEvaluation": of an image at one fraction in one order of one method,
@@ -51,14 +51,24 @@ def hello(command):
             "threads": torch.get_num_threads()}
 
 
+def hole(what, side, rng):
+    removed = np.zeros((side, side), bool)
+    if what == "square":
+        removed[side // 8 : side - side // 8, side // 8 : side - side // 8] = True
+    elif what == "half":
+        removed[:, : side // 2] = True
+    else:
+        removed.flat[rng.permutation(side * side)[: int(what * side * side + 0.5)]] = True
+    return removed
+
+
 def solve(command):
     rng, side = np.random.default_rng(0), command["side"]
     times, start = [], time.perf_counter()
     while len(times) < 3 or time.perf_counter() - start < command["seconds"]:
-        image, removed = rng.random((3, side, side)), np.zeros(side * side, bool)
-        removed[rng.permutation(side * side)[: int(command["removed"] * side * side + 0.5)]] = True
+        image, removed = rng.random((3, side, side)), hole(command["removed"], side, rng)
         before = time.perf_counter()
-        road_imputation.solve(image, removed.reshape(side, side))
+        road_imputation.solve(image, removed)
         times.append(time.perf_counter() - before)
     return {"milliseconds": 1e3 * float(np.median(times)), "images": len(times)}
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -76,6 +77,22 @@ func (o *opponent) ask(command map[string]any, answer any) error {
 	}
 	if err := json.Unmarshal(line, answer); err != nil {
 		return fmt.Errorf("the opponent's answer to %s: %w", text, err)
+	}
+	return nil
+}
+
+// asked is ask for an opponent that answers {"error": why} where a command fails.
+func (o *opponent) asked(command map[string]any, answer any) error {
+	var raw json.RawMessage
+	if err := o.ask(command, &raw); err != nil {
+		return err
+	}
+	var failed struct{ Error string }
+	if err := errors.Join(json.Unmarshal(raw, &failed), json.Unmarshal(raw, answer)); err != nil {
+		return fmt.Errorf("the opponent's answer %s: %w", raw, err)
+	}
+	if failed.Error != "" {
+		return fmt.Errorf("the opponent: %s", failed.Error)
 	}
 	return nil
 }

@@ -2,14 +2,13 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
-	"github.com/assay-xai/assay/dataset"
 	"github.com/assay-xai/assay/internal/rng"
 	"github.com/assay-xai/assay/orchestrate"
 )
@@ -36,54 +35,47 @@ func (b *bench) road(ctx context.Context) (err error) {
 	return nil
 }
 
+// hole is what is removed of an image of a side.
+type hole struct {
+	name string
+	// asked is what the opponent calls it: a share of scattered pixels, or a name.
+	asked any
+	// count of pixels, and whether one is in it; nil: they are scattered.
+	count func(side int) int
+	in    func(side, row, column int) bool
+	// Wanted against the opponent, by side.
+	wanted map[int]string
+}
+
+func holes() []hole {
+	scattered := func(p float64, wanted map[int]string) hole {
+		return hole{name: fmt.Sprintf("%g %% at random", p*100), asked: p, wanted: wanted,
+			count: func(side int) int { return int(math.Floor(p*float64(side*side) + .5)) }}
+	}
+	return []hole{
+		scattered(.1, map[int]string{32: ">= 10"}), scattered(.5, map[int]string{32: ">= 10", 224: ">= 20"}), scattered(.9, map[int]string{32: ">= 10", 224: ">= 20"}),
+		{name: "a square of 3/4 of the side", asked: "square", count: func(side int) int { return (side - side/8*2) * (side - side/8*2) },
+			in: func(side, row, column int) bool {
+				return min(row, column) >= side/8 && max(row, column) < side-side/8
+			}},
+		{name: "the left half", asked: "half", count: func(side int) int { return side * (side / 2) },
+			in: func(side, _, column int) bool { return column < side/2 }},
+	}
+}
+
 // imputing compares the time of an imputation on one core.
 func (b *bench) imputing(ctx context.Context, them *opponent) error {
+	one := *b
+	one.o.Threads = 1
 	for _, s := range []struct {
-		net     string
-		images  int
-		targets map[float64]string
-	}{
-		{"cifar-resnet20", 64, map[float64]string{.1: ">= 10", .5: ">= 10", .9: ">= 10"}},
-		{"resnet18", 4, map[float64]string{.5: ">= 20", .9: ">= 20"}},
-	} {
-		one := *b
-		one.o.Threads = 1
+		net    string
+		images int
+	}{{"cifar-resnet20", 64}, {"resnet18", 4}} {
 		l, err := one.lab(ctx, subject{id: s.net, title: s.net})
 		if err != nil {
 			return err
 		}
-		err = func() error {
-			images, err := l.images(ctx, s.images)
-			if err != nil {
-				return err
-			}
-			defer images.Close()
-			side := images.Shape()[1]
-			for _, p := range []float64{.1, .5, .9} {
-				ours := func() (float64, error) { return l.imputation(ctx, images, p) }
-				var theirs func() (float64, error)
-				if them != nil {
-					theirs = func() (float64, error) {
-						var answer struct {
-							Milliseconds float64
-							Error        string
-						}
-						err := them.ask(map[string]any{"do": "solve", "side": side, "removed": p, "seconds": b.o.Seconds}, &answer)
-						if err == nil && answer.Error != "" {
-							err = errors.New(answer.Error)
-						}
-						return 1000 / answer.Milliseconds, err
-					}
-				}
-				our, their, ratio, err := duel(b.o.Rounds, ours, theirs)
-				if err != nil {
-					return err
-				}
-				b.add(Row{Name: fmt.Sprintf("noisy linear imputation, %d px, %g %% removed at random, one core", side, p*100), Ours: our, Unit: "images/s",
-					Opponent: "SciPy spsolve", Theirs: their, Ratio: ratio, Target: s.targets[p]})
-			}
-			return nil
-		}()
+		err = l.fillings(ctx, s.images, them)
 		l.close()
 		if err != nil {
 			return err
@@ -92,23 +84,71 @@ func (b *bench) imputing(ctx context.Context, them *opponent) error {
 	return nil
 }
 
-// imputation is images a second, masks and copies included. An image's ranking is that
-// of many rows, so that it hardly counts: the opponent is given its masks.
-func (l *lab) imputation(ctx context.Context, images orchestrate.Images, p float64) (float64, error) {
+func (l *lab) fillings(ctx context.Context, count int, them *opponent) error {
+	images, err := l.images(ctx, count)
+	if err != nil {
+		return err
+	}
+	defer images.Close()
+	side := images.Shape()[1]
+	for _, h := range holes() {
+		steps := 0
+		ours := func() (rate float64, err error) {
+			rate, steps, err = l.imputation(ctx, images, h)
+			return rate, err
+		}
+		var theirs func() (float64, error)
+		if them != nil {
+			theirs = func() (float64, error) {
+				var answer struct{ Milliseconds float64 }
+				err := them.asked(map[string]any{"do": "solve", "side": side, "removed": h.asked, "seconds": l.b.o.Seconds}, &answer)
+				return 1000 / answer.Milliseconds, err
+			}
+		}
+		our, their, ratio, err := duel(l.b.o.Rounds, ours, theirs)
+		if err != nil {
+			return err
+		}
+		l.b.add(Row{Name: fmt.Sprintf("noisy linear imputation, %d px, %s removed, one core (%d steps at most)", side, h.name, steps), Ours: our, Unit: "images/s",
+			Opponent: "SciPy spsolve", Theirs: their, Ratio: ratio, Target: h.wanted[side]})
+	}
+	return nil
+}
+
+// imputation is images a second, masks and copies included, and the solver's steps. An
+// image's ranking is that of many rows, so that it hardly counts: the opponent is given
+// its masks.
+func (l *lab) imputation(ctx context.Context, images orchestrate.Images, h hole) (rate float64, steps int, err error) {
 	const repeats = 16
-	shape := images.Shape()
-	spec := orchestrate.RemovalSpec{Ties: orchestrate.TiesRandom, Preset: dataset.Preset{Mean: l.preset.Mean, Std: l.preset.Std}, Batch: l.batch,
+	side := images.Shape()[1]
+	spec := orchestrate.RemovalSpec{Ties: orchestrate.TiesRandom, Preset: l.preset, Batch: l.batch,
 		Imputer: orchestrate.Reference{ID: "noisy-linear", Params: map[string]any{"noise": 0.0}}, Targets: make([][]int, images.Len())}
-	removed := int(math.Floor(p*float64(shape[1]*shape[2]) + .5))
 	for i := range images.Len() {
 		spec.TieKeys = append(spec.TieKeys, rng.Key(0, "ties", strconv.Itoa(i)))
+		if h.in != nil {
+			spec.Maps = append(spec.Maps, indicator(side, h.in))
+		}
 		for range repeats {
-			spec.Rows = append(spec.Rows, orchestrate.RemovalRow{Image: i, Removed: removed})
+			spec.Rows = append(spec.Rows, orchestrate.RemovalRow{Image: i, Removed: h.count(side)})
 		}
 	}
 	spec.NoiseKeys = spec.TieKeys
 	got, err := l.net.Remove(ctx, images, spec)
-	return float64(len(spec.Rows)) / got.ImputeSeconds, err
+	if err != nil {
+		return 0, 0, err
+	}
+	return float64(len(spec.Rows)) / got.ImputeSeconds, slices.Max(got.Iterations), nil
+}
+
+// indicator is a map that ranks a hole first.
+func indicator(side int, in func(side, row, column int) bool) []float32 {
+	out := make([]float32, side*side)
+	for i := range out {
+		if in(side, i/side, i%side) {
+			out[i] = 1
+		}
+	}
+	return out
 }
 
 // removal is a whole command: eight methods' maps, seven fractions, two orders.
@@ -128,7 +168,7 @@ func (b *bench) removals() []removal {
 	return []removal{
 		{net: "cifar-resnet20", title: "CIFAR ResNet-20, 32 px", weights: filepath.Join(b.o.Data, "weights", "resnet20-12fca82f.th"),
 			data: filepath.Join(b.o.Data, "cifar10.tgz"), images: 500, batch: 64, target: ">= 10"},
-		{net: "resnet18", title: "ResNet-18, 224 px", data: filepath.Join(b.o.Data, "imagenet-val-100"), images: 8, batch: 8, overForwards: "<= 1.25 of the forwards' time"},
+		{net: "resnet18", title: "ResNet-18, 224 px", data: filepath.Join(b.o.Data, "imagenet-val-100"), images: 16, batch: 8, overForwards: ">= 0.80"},
 	}
 }
 
@@ -179,14 +219,8 @@ func (b *bench) removing(ctx context.Context, r removal, them *opponent) error {
 	var theirs func() (float64, error)
 	if them != nil {
 		theirs = func() (float64, error) {
-			var answer struct {
-				SecondsPerEvaluation float64
-				Error                string
-			}
-			err := them.ask(map[string]any{"do": "road", "net": r.net, "imputer": "noisy-linear", "methods": 8, "batch": 8, "seconds": b.o.Seconds}, &answer)
-			if err == nil && answer.Error != "" {
-				err = errors.New(answer.Error)
-			}
+			var answer struct{ SecondsPerEvaluation float64 }
+			err := them.asked(map[string]any{"do": "road", "net": r.net, "imputer": "noisy-linear", "methods": 8, "batch": r.batch, "seconds": b.o.Seconds}, &answer)
 			return 1 / answer.SecondsPerEvaluation, err
 		}
 	}
