@@ -13,12 +13,18 @@ import (
 	"github.com/assay-xai/assay/internal/usage"
 )
 
-// Images in memory at once, and the batches that a call should fill: the last one
-// of a call is padded.
-const (
-	explainImages = 64
-	fullBatches   = 4
-)
+// explainImages are in memory at once.
+const explainImages = 64
+
+// ImagesOfACall is how many images a call is about where an image takes so many rows: as
+// many as fill some batches, the last of which is padded, and a batch of images where
+// that is not much, for what runs once an image. One where an image is much by itself:
+// what a kill costs is a call.
+func ImagesOfACall(batch int, rows float64) int {
+	const some, much = 4, 64 // batches
+	n := float64(batch) / max(rows, 1)
+	return int(max(math.Ceil(some*n), min(float64(batch), math.Floor(much*n)), 1))
+}
 
 // runExplain goes through the images in groups and asks all methods for each group,
 // so that an image is decoded once.
@@ -129,14 +135,13 @@ func (x *explainer) explain(ctx context.Context, images Images, list []explained
 	return nil
 }
 
-// group is the number of images of a call: as many as fill some batches, few where an
-// image fills them by itself, so that little is in memory and little is lost.
+// group is the number of images of a call.
 func (x *explainer) group(name string, m *MethodSpec) int {
 	each, known := x.rows[name]
 	if !known {
 		each = float64(x.s.Catalogue.rowsOf(m))
 	}
-	return max(1, int(math.Ceil(float64(fullBatches*x.s.Batch())/max(each, 1))))
+	return ImagesOfACall(x.s.Batch(), each)
 }
 
 // ask explains images by one call. Where it says that something is wrong with what

@@ -96,7 +96,7 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, "scaled(random,factor=3)", index.Method)
 	require.Equal(t, dataset.MapIndex{Method: "scaled(random,factor=3)", Net: "tiny", Weights: state.Hash, Data: "data", Target: "predicted",
 		Reduce: "abs-mean", Shape: []int{1, 8, 8}, DType: "float32", Count: 5, Images: 5, Chunk: 1000, Formats: []string{"npz", "npy", "safetensors"}}, index)
-	require.Equal(t, int64(1+1+1+5), w.backend.Calls(), "once for all reductions; an image with 40 samples fills more than four batches of 4")
+	require.Equal(t, int64(1+1+1+2), w.backend.Calls(), "once for all reductions; of images with 40 samples each a batch of 4 a call")
 	folders, err := dataset.FindMaps(w.path("out"))
 	require.NoError(t, err)
 	require.Len(t, folders, 8)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -249,9 +248,7 @@ func (j *judge) score(ctx context.Context, images Images, list []*judged) error 
 	return nil
 }
 
-// group is the number of images that a metric is asked about at a time: as many as
-// fill some batches, few where an image fills them by itself, so that a kill costs
-// little.
+// group is the number of images that a metric is asked about at a time.
 func (j *judge) group(c *scored) (int, error) {
 	u := c.images[0].units[c.at[0][0]]
 	shape, err := j.s.shapeOf(u.Net, u.Data)
@@ -262,9 +259,7 @@ func (j *judge) group(c *scored) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	const batches = 2 * fullBatches
-	n := int(math.Ceil(float64(batches*j.s.Batch()) / max(each, 1)))
-	return min(max(n, 1), len(c.images)), nil
+	return min(ImagesOfACall(j.s.Batch(), each), len(c.images)), nil
 }
 
 // compute runs one metric on some images and records what it says.

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -130,9 +129,9 @@ func (b *bench) startLibraries(ctx context.Context) (err error) {
 
 // method measures a method: ours, the others', ours again.
 func (l *lab) method(ctx context.Context, a attribution, method orchestrate.MethodSpec, name string) (out line, err error) {
-	// A call has as many images as fill four batches, like a run of the study.
+	// A call is one of the study.
 	rows := max(a.needs.rows(), 1)
-	n := max(1, int(math.Ceil(4*float64(l.batch)/rows)))
+	n := orchestrate.ImagesOfACall(l.batch, rows)
 	images, err := l.images(ctx, n)
 	if err != nil {
 		return out, err

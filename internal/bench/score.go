@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -116,9 +115,9 @@ func (l *lab) layers(ctx context.Context) ([]scores.Layer, error) {
 	return stage.Layers(), nil
 }
 
-// judge measures a score on a group that fills eight batches, like a run of the study.
+// judge measures a score on a group of images, like a run of the study.
 func (l *lab) judge(ctx context.Context, j judged, out *line) error {
-	n := max(1, int(math.Ceil(8*float64(l.batch)/max(out.needs.rows(), 1))))
+	n := orchestrate.ImagesOfACall(l.batch, out.needs.rows())
 	images, err := l.images(ctx, n)
 	if err != nil {
 		return err
