@@ -31,6 +31,7 @@ func main() {
 		}
 		return
 	}
+	surviveClosedPipes()
 	env := environment{stdout: os.Stdout, stderr: os.Stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())), open: openDevice}
 	ctx, cancel := context.WithCancel(context.Background())
 	go stopOnSignal(cancel, os.Stderr)
@@ -50,6 +51,7 @@ func stopOnSignal(cancel context.CancelFunc, w io.Writer) {
 
 // run is the program but for the process around it; it returns the exit code.
 func run(ctx context.Context, env environment, args []string) int {
+	env.stdout, env.stderr = &patient{w: env.stdout}, &patient{w: env.stderr}
 	app := newApp(env)
 	arranged, err := arrange(app, args)
 	if err == nil {

@@ -336,3 +336,23 @@ func TestExitCodes(t *testing.T) {
 		require.Equal(t, want, exitCode(err))
 	}
 }
+
+// Lines of one image say which setting they are of.
+func TestTraceListTellsSettings(t *testing.T) {
+	s := newShop(t, 1)
+	code, out, errs := s.assay("trace --edge 2 --iterations 2 --t0 1 --reference zero,channel-mean --score-on prob,logit --seed 3,4" + common)
+	require.Equal(t, 0, code, errs)
+	list, _, _ := strings.Cut(out, "\n\n")
+	lines := strings.Split(list, "\n")
+	require.Len(t, lines, 1+2*2*2)
+	require.Regexp(t, `^net +image +tracked class +search +reference +scoreOn +seed +value +LeRF`, lines[0])
+	var settings []string
+	for _, line := range lines[1:] {
+		words := strings.Fields(line)
+		settings = append(settings, strings.Join(words[len(words)-8:len(words)-5], " "))
+	}
+	require.ElementsMatch(t, []string{"zero prob 3", "zero prob 4", "zero logit 3", "zero logit 4", "channel-mean prob 3", "channel-mean prob 4", "channel-mean logit 3", "channel-mean logit 4"}, settings)
+	_, out, _ = s.assay("trace --edge 2,4 --iterations 2" + common)
+	list, _, _ = strings.Cut(out, "\n")
+	require.Regexp(t, `search +value`, list)
+}

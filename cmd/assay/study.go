@@ -28,6 +28,12 @@ func runStudy(c *cli.Context, env environment, plan *orchestrate.Plan, show show
 		Env: map[string]any{"assay": version(), "go": runtime.Version(), "os": runtime.GOOS + "/" + runtime.GOARCH, "cpus": runtime.NumCPU(), "modules": modules()},
 		Inspect: func(ctx context.Context, folder string, r *orchestrate.Resolved, outcome orchestrate.Outcome) error {
 			p.close()
+			// Files first: who reads the tables may stop reading.
+			var path string
+			var failed error
+			if out != "" {
+				path, failed = pages.Write(ctx, folder, pages.Options{})
+			}
 			if err := show(ctx, folder, r, outcome); err != nil {
 				return err
 			}
@@ -39,9 +45,8 @@ func runStudy(c *cli.Context, env environment, plan *orchestrate.Plan, show show
 				p.note("nothing is kept without --out FOLDER")
 				return nil
 			}
-			path, err := pages.Write(ctx, folder, pages.Options{})
-			if err != nil {
-				return err
+			if failed != nil {
+				return failed
 			}
 			p.note("report: " + path)
 			return nil

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -82,8 +84,29 @@ func traceCommand(env environment) *cli.Command {
 
 // searched is a line of the table of searches.
 type searched struct {
-	order int
-	cells []string
+	order  int
+	params orchestrate.Params
+	seed   uint64
+	// The cells before and after those of what the searches differ in.
+	whose, found []string
+}
+
+// searchSettings are what the searches differ in, beside what their cells say anyhow.
+func searchSettings(rows []searched) []string {
+	params := make([]orchestrate.SummaryRow, len(rows))
+	for i, row := range rows {
+		params[i].Params = orchestrate.Params{"seed": row.seed}
+		maps.Copy(params[i].Params, row.params)
+	}
+	return slices.DeleteFunc(varying(params), func(k string) bool { return slices.Contains([]string{"edge", "objective", "solver"}, k) })
+}
+
+// setting is the cell of a parameter.
+func (s searched) setting(key string) string {
+	if key == "seed" {
+		return strconv.FormatUint(s.seed, 10)
+	}
+	return fmt.Sprint(orDash(s.params[key]))
 }
 
 // showTrace prints the searches one by one where they are few.
@@ -92,8 +115,6 @@ func showTrace(env environment, out string, r *orchestrate.Resolved, outcome orc
 		return nil
 	}
 	names := r.ClassNames()
-	t := table{header: []string{"net", "image", "tracked class", "search", "value", "LeRF", "MoRF", "forwards", "seconds"},
-		right: map[int]bool{4: true, 5: true, 6: true, 7: true, 8: true}}
 	order := map[string]int{}
 	for i, item := range r.Data[0].Set.Items() {
 		order[item.ID] = i
@@ -108,7 +129,7 @@ func showTrace(env environment, out string, r *orchestrate.Resolved, outcome orc
 			sums = rec.Sums.Logit
 		}
 		search := fmt.Sprintf("%s %s, %d features", rec.Solver, rec.Objective, rec.Features)
-		rows = append(rows, searched{order[rec.Image], []string{rec.Net, rec.Image, className(names, rec.Target), search,
+		rows = append(rows, searched{order[rec.Image], rec.Params, rec.Seed, []string{rec.Net, rec.Image, className(names, rec.Target), search}, []string{
 			fmt.Sprintf("%.4f", rec.Value), fmt.Sprintf("%.4f", sums.Le), fmt.Sprintf("%.4f", sums.Mo),
 			strconv.FormatInt(rec.Cost.Forwards, 10), fmt.Sprintf("%.1f", rec.Cost.Seconds)}})
 		return nil
@@ -116,14 +137,20 @@ func showTrace(env environment, out string, r *orchestrate.Resolved, outcome orc
 	if err != nil {
 		return err
 	}
-	sort.SliceStable(rows, func(a, b int) bool {
-		if rows[a].order != rows[b].order {
-			return rows[a].order < rows[b].order
-		}
-		return strings.Join(rows[a].cells[:4], " ") < strings.Join(rows[b].cells[:4], " ")
+	settings := searchSettings(rows)
+	t := table{header: slices.Concat([]string{"net", "image", "tracked class", "search"}, settings, []string{"value", "LeRF", "MoRF", "forwards", "seconds"}), right: map[int]bool{}}
+	for i := range 5 {
+		t.right[4+len(settings)+i] = true
+	}
+	slices.SortStableFunc(rows, func(a, b searched) int {
+		return cmp.Or(cmp.Compare(a.order, b.order), slices.Compare(a.whose, b.whose))
 	})
 	for _, row := range rows {
-		t.add(row.cells...)
+		cells := slices.Clone(row.whose)
+		for _, k := range settings {
+			cells = append(cells, row.setting(k))
+		}
+		t.add(append(cells, row.found...)...)
 	}
 	t.print(env.stdout)
 	fmt.Fprintln(env.stdout)
