@@ -214,3 +214,26 @@ func TestBootstrapIsShared(t *testing.T) {
 	require.True(t, math.IsNaN(none.Summarise(nil, .95).Mean))
 	require.Equal(t, []metrics.Standing{{}}, none.Standings([][]float64{{1}}, true, .95))
 }
+
+// Sums of the same values in another order differ in their last digit and
+// share a place, alone and
+// where the means are resampled.
+func TestPlacesOfRoundedMeans(t *testing.T) {
+	values := []float64{.1, .2, .3}
+	sum, back := 0., 0.
+	for i := range values {
+		sum, back = sum+values[i], back+values[len(values)-1-i]
+	}
+	require.NotEqual(t, sum, back, "else this says nothing")
+	require.Equal(t, []float64{2.5, 1, 2.5, 4}, metrics.Places([]float64{sum / 7, .01, back / 7, .2}, false))
+	require.Equal(t, []float64{2.5, 4, 2.5, 1}, metrics.Places([]float64{sum / 7, .01, back / 7, .2}, true))
+	require.Equal(t, []float64{1.5, 1.5}, metrics.Places([]float64{.3142857142857143, .3142857142857142}, true))
+	// What differs by more, however small, does not; infinity is no rounding of anything.
+	require.Equal(t, []float64{1, 2, 4, 3}, metrics.Places([]float64{0, 1e-300, math.Inf(1), 1e300}, false))
+	require.Equal(t, []float64{2, 1, 0}, metrics.Places([]float64{1, 1 + 1e-9, math.NaN()}, true))
+	got := metrics.StandingsOf([]float64{sum, back}, [][]float64{{sum, back, 1}, {back, sum, 1}}, true, .95)
+	for _, s := range got {
+		require.Equal(t, []float64{1.5, 1.5, 1.5}, []float64{s.Rank, s.Lo, s.Hi})
+	}
+	require.Equal(t, got[0].Best, got[1].Best)
+}

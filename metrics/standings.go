@@ -1,12 +1,13 @@
 package metrics
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
 
-// Standing is the place of a competitor by its mean; 1 is best, equal means share the
-// mean of their places.
+// Standing is the place of a competitor by its mean; 1 is best, equal means ([Same])
+// share the mean of their places.
 type Standing struct {
 	// Rank is 0 where the competitor has no values: then nothing else is set.
 	Rank float64
@@ -52,23 +53,45 @@ func meanOf(v []float64) float64 {
 // Places are the ranks of scores, 1 for the best; equal scores share the mean of
 // their ranks (Rong et al. 2022, section 6.1: the lowest accuracy is best where the
 // most relevant pixels go first, the highest where the least relevant do). 0 where
-// the score is NaN.
+// the score is NaN. Scores are equal as in Same: they are means, and the same values
+// summed in another order differ in their last digits.
 func Places(scores []float64, higherIsBetter bool) []float64 {
 	out := make([]float64, len(scores))
+	order := make([]int, 0, len(scores))
 	for c, m := range scores {
-		if math.IsNaN(m) {
-			continue
+		if !math.IsNaN(m) {
+			order = append(order, c)
 		}
-		before, same := 0, 0
-		for _, other := range scores {
-			switch {
-			case other == m:
-				same++
-			case other > m == higherIsBetter && !math.IsNaN(other):
-				before++
-			}
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		if higherIsBetter {
+			a, b = b, a
 		}
-		out[c] = float64(before) + float64(same+1)/2
+		return cmp.Compare(scores[a], scores[b])
+	})
+	for i := 0; i < len(order); {
+		j := i + 1
+		for j < len(order) && Same(scores[order[j-1]], scores[order[j]]) {
+			j++
+		}
+		for _, c := range order[i:j] {
+			out[c] = float64(i+j+1) / 2
+		}
+		i = j
 	}
 	return out
+}
+
+// roundingOfMeans is by how much, relative to the larger, means of the same values may
+// differ: a sum of n doubles is off by at most about n times 1.1e-16, less as a rule.
+const roundingOfMeans = 1e-12
+
+// Same says that two means are equal but for rounding: a relative 1e-12. NaN is
+// the same as nothing, infinity as itself alone.
+func Same(a, b float64) bool {
+	if a == b {
+		return true
+	}
+	larger := max(math.Abs(a), math.Abs(b))
+	return !math.IsInf(larger, 0) && math.Abs(a-b) <= roundingOfMeans*larger
 }

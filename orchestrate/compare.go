@@ -82,11 +82,16 @@ type Interval struct {
 
 // ScoreCompared is a metric of both runs on the same images.
 type ScoreCompared struct {
-	Metric         string  `json:"metric"`
-	HigherIsBetter bool    `json:"higherIsBetter"`
-	A              float64 `json:"a"`
-	B              float64 `json:"b"`
-	// Difference is B - A, bootstrapped over images in pairs.
+	// Metric names it; of a run whose grid names the metrics, with its parameters.
+	Metric         string `json:"metric"`
+	HigherIsBetter bool   `json:"higherIsBetter"`
+	// Undirected says that no value is better than another, or that the runs read
+	// the metric in opposite directions: then only equal images are counted.
+	Undirected bool    `json:"undirected,omitempty"`
+	A          float64 `json:"a"`
+	B          float64 `json:"b"`
+	// Difference is B - A, bootstrapped over images in pairs; the bounds of one image
+	// are its value and say nothing.
 	Difference Interval `json:"difference"`
 	// BBetter, Equal and ABetter count images.
 	BBetter int `json:"bBetter"`

@@ -29,6 +29,7 @@ func (c *Comparison) fill(ctx context.Context, study Study, facts []fact, pairs 
 			shared = append(shared, f.name)
 		}
 	}
+	named := study.Row != nil && !differ[metricKey] // by the grid: scores say it
 	keep, common := varyingFacts(shared, pairs)
 	c.Common = common
 	var order []string
@@ -59,6 +60,9 @@ func (c *Comparison) fill(ctx context.Context, study Study, facts []fact, pairs 
 		}
 		g := compareGroup(study, differ, groups[k])
 		for _, name := range keep {
+			if name == metricKey && named {
+				continue
+			}
 			if v := groups[k][0].a.facts[name]; v != "" {
 				if g.Facts == nil {
 					g.Facts = map[string]string{}
@@ -132,10 +136,13 @@ func compareGroup(study Study, differ map[string]bool, pairs []pair) GroupCompar
 			continue // another thing in each run, or a sum that is compared, divided
 		}
 		id := m.ID
-		if m.Sum && !alike {
+		switch {
+		case study.Row != nil && id == metricKey: // the grid names it, the same in all pairs
+			id = pairs[0].a.facts[metricKey]
+		case m.Sum && !alike:
 			id += meanSuffix
 		}
-		if s, ok := compareScore(m, id, m.Sum && !alike, pairs); ok {
+		if s, ok := compareScore(study, m, id, m.Sum && !alike, pairs); ok {
 			g.Scores = append(g.Scores, s)
 		}
 	}
@@ -152,7 +159,40 @@ func hasSumOf(study Study, id string) bool {
 	return ok && slices.ContainsFunc(study.Metrics, func(m Metric) bool { return m.ID == base && m.Sum })
 }
 
-func compareScore(m Metric, id string, perPoint bool, pairs []pair) (ScoreCompared, bool) {
+// direction says which values of a metric are good in units with these facts; not ok:
+// none is better than another.
+func (s Study) direction(m Metric, facts map[string]string) (higher, ok bool) {
+	switch {
+	case m.Undirected:
+		return false, false
+	case s.Row != nil && m.ID == metricKey:
+		higher, err := higherIsBetter(facts[metricKey])
+		return higher, err == nil
+	case s.Contest != nil:
+		params := Params{}
+		for k, v := range facts {
+			params[k] = v
+		}
+		return s.Contest(m.ID, params)
+	}
+	return m.HigherIsBetter, true
+}
+
+// directionOf is the direction that all units of pairs share.
+func directionOf(study Study, m Metric, pairs []pair) (higher, ok bool) {
+	for i, p := range pairs {
+		for k, u := range []*comparedUnit{p.a, p.b} {
+			h, directed := study.direction(m, u.facts)
+			if !directed || (i > 0 || k > 0) && h != higher {
+				return false, false
+			}
+			higher = h
+		}
+	}
+	return higher, true
+}
+
+func compareScore(study Study, m Metric, id string, perPoint bool, pairs []pair) (ScoreCompared, bool) {
 	var a, b imageMeans
 	for _, p := range pairs {
 		x, okX := p.a.metrics[m.ID]
@@ -171,10 +211,15 @@ func compareScore(m Metric, id string, perPoint bool, pairs []pair) (ScoreCompar
 	}
 	va, vb := a.values(), b.values()
 	d := metrics.Pair(va, vb, level, bootstrapSeed)
-	s := ScoreCompared{Metric: id, HigherIsBetter: m.HigherIsBetter, A: metrics.MeanOfCurve(va), B: metrics.MeanOfCurve(vb),
-		Difference: asInterval(d.Difference), BBetter: d.Above, Equal: d.Equal, ABetter: d.Below, N: len(va)}
-	if !m.HigherIsBetter {
-		s.BBetter, s.ABetter = s.ABetter, s.BBetter
+	higher, directed := directionOf(study, m, pairs)
+	s := ScoreCompared{Metric: id, HigherIsBetter: higher, Undirected: !directed, A: metrics.MeanOfCurve(va), B: metrics.MeanOfCurve(vb),
+		Difference: asInterval(d.Difference), Equal: d.Equal, N: len(va)}
+	switch {
+	case !directed:
+	case higher:
+		s.BBetter, s.ABetter = d.Above, d.Below
+	default:
+		s.BBetter, s.ABetter = d.Below, d.Above
 	}
 	return s, true
 }

@@ -184,7 +184,7 @@ func explainRows(r *Resolved) int {
 
 func explainMetrics() []Metric {
 	metric := func(id, summary string, get func(record.Map) (float64, bool)) Metric {
-		return Metric{ID: id, Summary: summary, Under: []string{methodKey, reduceKey}, Value: func(r record.Record) (float64, bool) {
+		return Metric{ID: id, Summary: summary, Undirected: true, Under: []string{methodKey, reduceKey}, Value: func(r record.Record) (float64, bool) {
 			if r.Map == nil {
 				return 0, false
 			}

@@ -82,8 +82,11 @@ type RunFiles interface {
 type Metric struct {
 	ID      string
 	Summary string
-	// HigherIsBetter says how to read differences.
+	// HigherIsBetter says how to read differences. Of studies whose metrics are of maps
+	// it depends on more: see [Study.direction].
 	HigherIsBetter bool
+	// Undirected metrics describe: no value is better than another.
+	Undirected bool
 	// Sum is true of sums over the points of a curve: between runs with several
 	// numbers of features only their means compare.
 	Sum bool

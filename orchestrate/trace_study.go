@@ -330,7 +330,7 @@ func traceMetrics() []Metric {
 				}
 				return *r.Relaxed, true
 			}},
-		Metric{ID: "restarts-spread", Summary: "what the best restart is above the worst", Sum: true, Under: []string{"objective", "scoreOn"},
+		Metric{ID: "restarts-spread", Summary: "what the best restart is above the worst", Undirected: true, Sum: true, Under: []string{"objective", "scoreOn"},
 			Value: func(r record.Record) (float64, bool) {
 				if r.Trace == nil || len(r.Restarts) < 2 {
 					return 0, false

@@ -25,7 +25,8 @@ func compareCommand(env environment) *cli.Command {
 			"of which both runs have a value in common (net, parameters, seed); what they differ in is found out and shown.\n" +
 			"One folder twice compares parts of a run: assay compare OUT OUT --where A:solver=sa --where B:solver=greedy.\n" +
 			"Differences are B - A with 95 % bounds: percentiles of a bootstrap over images, in pairs. Runs with several\n" +
-			"numbers of features compare by their scores a point of the curve; their orders do not.",
+			"numbers of features compare by their scores a point of the curve; their orders do not. Better is what the metric\n" +
+			"says: some are the better the higher, some the lower, and some (map-variation) only describe.",
 		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "where", Usage: "only units of this `NAME=VALUE`, such as solver=sa; A:seed=1 for one of the runs; may be given again", Category: whatCategory},
 			&cli.StringFlag{Name: "out", Usage: "write the comparison to `FILE`, .csv or .html", Category: howCategory},
@@ -104,8 +105,9 @@ func scoreTable(c *orchestrate.Comparison) table {
 	}
 	for _, g := range c.Groups {
 		for _, s := range g.Scores {
-			t.add(append(groupCells(g, keys), s.Metric, decimals(s.A), decimals(s.B), decimals(s.Difference.Mean), bounds(s.Difference),
-				strconv.Itoa(s.BBetter), strconv.Itoa(s.Equal), strconv.Itoa(s.ABetter), strconv.Itoa(s.N))...)
+			b, a := betterCells(s, missing)
+			t.add(append(groupCells(g, keys), s.Metric, decimals(s.A), decimals(s.B), decimals(s.Difference.Mean), bounds(s.Difference, s.N),
+				b, strconv.Itoa(s.Equal), a, strconv.Itoa(s.N))...)
 		}
 	}
 	return t
@@ -123,7 +125,7 @@ func orderTable(c *orchestrate.Comparison) *table {
 		}
 		cells := groupCells(g, keys)
 		for _, o := range orderColumns(g.Orders) {
-			cells = append(cells, decimals(o.Mean), bounds(o.Interval))
+			cells = append(cells, decimals(o.Mean), bounds(o.Interval, g.Images))
 		}
 		t.add(append(cells, strconv.Itoa(g.Orders.Same), strconv.Itoa(g.Orders.N))...)
 	}
@@ -143,7 +145,25 @@ func groupCells(g orchestrate.GroupCompared, keys []string) []string {
 
 func decimals(v float64) string { return fmt.Sprintf("%.4f", v) }
 
-func bounds(i orchestrate.Interval) string { return fmt.Sprintf("%.4f .. %.4f", i.Lo, i.Hi) }
+// missing stands where a table has nothing to say.
+const missing = "-"
+
+// bounds are those of a mean over images, missing where one image has none.
+func bounds(i orchestrate.Interval, images int) string {
+	if images < 2 {
+		return missing
+	}
+	return fmt.Sprintf("%.4f .. %.4f", i.Lo, i.Hi)
+}
+
+// betterCells count the images on which B and A are better, none where the metric
+// does not say which is.
+func betterCells(s orchestrate.ScoreCompared, none string) (b, a string) {
+	if s.Undirected {
+		return none, none
+	}
+	return strconv.Itoa(s.BBetter), strconv.Itoa(s.ABetter)
+}
 
 // comparisonLines say what was compared.
 func comparisonLines(c *orchestrate.Comparison) []string {
@@ -229,10 +249,16 @@ func writeComparisonHTML(file string, c *orchestrate.Comparison) error {
 }
 
 // writeComparisonCSV writes a line a group and number; a and b are empty for
-// correlations.
+// correlations, bounds for one image, and who is better where the metric does not say.
 func writeComparisonCSV(file string, c *orchestrate.Comparison) error {
 	keys := groupColumns(c)
 	exact := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+	ends := func(i orchestrate.Interval, images int) (lo, hi string) {
+		if images < 2 {
+			return "", ""
+		}
+		return exact(i.Lo), exact(i.Hi)
+	}
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	w.Write(append(append([]string{}, keys...), "metric", "a", "b", "mean", "lo", "hi", "bBetter", "equal", "aBetter", "n"))
@@ -242,14 +268,17 @@ func writeComparisonCSV(file string, c *orchestrate.Comparison) error {
 			cells = append(cells, g.Facts[k])
 		}
 		for _, s := range g.Scores {
-			w.Write(append(append([]string{}, cells...), s.Metric, exact(s.A), exact(s.B), exact(s.Difference.Mean), exact(s.Difference.Lo), exact(s.Difference.Hi),
-				strconv.Itoa(s.BBetter), strconv.Itoa(s.Equal), strconv.Itoa(s.ABetter), strconv.Itoa(s.N)))
+			b, a := betterCells(s, "")
+			lo, hi := ends(s.Difference, s.N)
+			w.Write(append(append([]string{}, cells...), s.Metric, exact(s.A), exact(s.B), exact(s.Difference.Mean), lo, hi,
+				b, strconv.Itoa(s.Equal), a, strconv.Itoa(s.N)))
 		}
 		if g.Orders == nil {
 			continue
 		}
 		for _, o := range orderColumns(g.Orders) {
-			w.Write(append(append([]string{}, cells...), o.name, "", "", exact(o.Mean), exact(o.Lo), exact(o.Hi), "", "", "", strconv.Itoa(g.Orders.N)))
+			lo, hi := ends(o.Interval, g.Images)
+			w.Write(append(append([]string{}, cells...), o.name, "", "", exact(o.Mean), lo, hi, "", "", "", strconv.Itoa(g.Orders.N)))
 		}
 	}
 	w.Flush()

@@ -86,3 +86,31 @@ func TestTraceFromARun(t *testing.T) {
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errs, "which orders? give --map FILE")
 }
+
+// Metrics that the grid names stand in one column, by their names; what only describes
+// maps has no better side, and one image no bounds.
+func TestCompareMetrics(t *testing.T) {
+	s := newShop(t, 3)
+	code, _, errs := s.assay("score --quiet --methods weights,random --metrics sparseness,le-mo(edge=2) --out scores" + common)
+	require.Zero(t, code, errs)
+	code, out, errs := s.assay("compare scores scores --where A:method=weights --where B:method=random --out c.csv")
+	require.Zero(t, code, errs)
+	require.Regexp(t, `(?m)^metric +A +B +B - A `, out)
+	require.Regexp(t, `(?m)^sparseness +\S+ +\S+ +\S+ +\S+ \.\. \S+ +\d +\d +\d +3$`, out)
+	text, err := os.ReadFile("c.csv")
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(text), "metric"), "the head alone")
+	code, out, errs = s.assay("compare scores scores --where A:method=weights --where B:method=random --where metric=sparseness")
+	require.Zero(t, code, errs)
+	require.Regexp(t, `(?m)^sparseness `, out)
+
+	code, _, errs = s.assay("road --quiet --methods weights,random --limit 1 --fractions .5 --out road" + common)
+	require.Zero(t, code, errs)
+	code, out, errs = s.assay("compare road road --where A:method=weights --where B:method=random --out c.csv")
+	require.Zero(t, code, errs)
+	require.Regexp(t, `(?m)^lerf +map-variation +\S+ +\S+ +\S+ +- +- +\d +- +1$`, out)
+	require.Regexp(t, `(?m)^lerf +mean-probability +\S+ +\S+ +\S+ +- +\d +\d +\d +1$`, out)
+	text, err = os.ReadFile("c.csv")
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^lerf,map-variation,[^,]+,[^,]+,[^,]+,,,,\d,,1$`, string(text))
+}
