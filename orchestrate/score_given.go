@@ -47,7 +47,8 @@ func readIndex(path string, folder bool) (*dataset.MapIndex, error) {
 }
 
 // givenName is what maps of files are called: the method that their index names, or
-// the file's name, and with a hash where others are called the same.
+// the file's name, with a hash where other files are called the same, and with where
+// they are from where a method of the plan is: gradient (given: RUN).
 func (r *Resolved) givenName(label string) string {
 	name := givenTitle(r.files[label], label)
 	for other, file := range r.files {
@@ -55,7 +56,31 @@ func (r *Resolved) givenName(label string) string {
 			return label
 		}
 	}
+	if name == OptimumName || slices.ContainsFunc(r.Points, func(p Params) bool {
+		method := p.Text(methodKey)
+		return method != "" && (name == method || name == method+" "+p.Text(reduceKey))
+	}) {
+		return name + " " + givenFrom(r.files[label], label, name)
+	}
 	return name
+}
+
+// givenFrom says where maps are from: which run, or which file.
+func givenFrom(file givenFile, label, name string) string {
+	from, _, _ := strings.Cut(label, "#")
+	from = strings.TrimSuffix(from, ".npz")
+	if g, ok := file.(*givenMaps); ok && g.index != nil {
+		for dir := filepath.Dir(g.Path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+			if run := filepath.Base(filepath.Dir(dir)); filepath.Base(dir) == MapsFolder && run != string(filepath.Separator) {
+				from = run
+				break
+			}
+		}
+	}
+	if from == name {
+		return "(given)"
+	}
+	return "(given: " + from + ")"
 }
 
 func givenTitle(file givenFile, label string) string {
