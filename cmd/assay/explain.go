@@ -19,7 +19,7 @@ const mapsCategory = "The maps"
 
 const explainExamples = `One map an image, by methods of "assay list methods"; a method's parameters stand in parentheses, and so does the method that an ensemble is made of.
 
-   assay explain --net cnn3 --data embedded:digits --limit 10 --out runs/digits
+   assay explain --net cnn3 --data embedded:digits --limit 20 --out runs/digit-maps
    assay explain --net cnn3 --data embedded:digits --limit 10 --methods gradient --reduce abs-max,sum --target label --out runs/reduced
    assay explain --net efficientnet-lite0 --data embedded:photos --methods gradient --reduce abs-mean --format npy,safetensors --out runs/photos
 

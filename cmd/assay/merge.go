@@ -19,7 +19,7 @@ func mergeCommand(env environment) *cli.Command {
 		ArgsUsage: "SHARD...",
 		Description: "SHARDs are the folders that runs with --shard 1/N to N/N have filled, on whatever machines. The run that comes of them has the files of one that\n" +
 			"was never divided; the shards stay as they are. The data and weights that the plan names have to be there, a GPU need not be.\n\n" +
-			"   assay merge --out runs/whole runs/shard-*",
+			"   assay merge --out runs/whole runs/part-*",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "`FOLDER` of the whole run: one that is not there, or is empty"},
 		}, outputFlags()...),
@@ -34,11 +34,12 @@ func mergeCommand(env environment) *cli.Command {
 				Out: out, Shards: c.Args().Slice(), Open: env.open, Progress: p.event,
 				Inspect: func(ctx context.Context, folder string, r *orchestrate.Resolved, outcome orchestrate.Outcome) error {
 					p.close()
+					// Files first: who reads the tables may stop reading.
+					_, failed := pages.Write(ctx, folder, pages.Options{})
 					if err := showAny(env, c.Bool("json"), folder, r, outcome); err != nil {
 						return err
 					}
-					_, err := pages.Write(ctx, folder, pages.Options{})
-					return err
+					return failed
 				},
 			})
 			var incomplete *orchestrate.Incomplete

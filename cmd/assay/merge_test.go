@@ -96,13 +96,13 @@ func TestResolveOnly(t *testing.T) {
 func TestSlurmScripts(t *testing.T) {
 	s := newShop(t, 4)
 	s.write("a plan.yaml", "version: 1\nstudy: eval\nnets: [{net: tiny, weights: w.safetensors, preset: preset.yaml}]\ndata: [{path: data}]\nbatch: 4\n")
-	code, out, errs := s.args(t.Context(), "slurm", "a plan.yaml", "--shards", "12", "--out", "it's big", "--time", "4:00:00", "--gpus", "1", "--mem", "16G", "--cpus", "8",
+	code, out, errs := s.args(t.Context(), "slurm", "a plan.yaml", "--shards", "2", "--out", "it's big", "--time", "4:00:00", "--gpus", "1", "--mem", "16G", "--cpus", "8",
 		"--at-once", "3", "--limit", "2", "--sbatch=--qos=long", "--sbatch", "--comment=x y")
 	require.Equal(t, 0, code, errs)
-	require.Contains(t, out, "submits 12 shards")
+	require.Contains(t, out, "submits 2 shards")
 	shards := s.read("it's big/shards.sbatch")
-	for _, want := range []string{"#SBATCH --array=1-12%3\n", "#SBATCH --time=4:00:00\n", "#SBATCH --gpus=1\n", "#SBATCH --mem=16G\n", "#SBATCH --cpus-per-task=8\n", "#SBATCH --qos=long\n",
-		`--shard "$SLURM_ARRAY_TASK_ID/12"`, `it'\''s big'/shard-"$SLURM_ARRAY_TASK_ID"`} {
+	for _, want := range []string{"#SBATCH --array=1-2%3\n", "#SBATCH --time=4:00:00\n", "#SBATCH --gpus=1\n", "#SBATCH --mem=16G\n", "#SBATCH --cpus-per-task=8\n", "#SBATCH --qos=long\n",
+		`--shard "$SLURM_ARRAY_TASK_ID/2"`, `it'\''s big'/shard-"$SLURM_ARRAY_TASK_ID"`} {
 		require.Contains(t, shards, want)
 	}
 	require.True(t, strings.HasPrefix(shards, "#!/bin/bash\n"))
@@ -121,6 +121,14 @@ func TestSlurmScripts(t *testing.T) {
 		"slurm p.yaml --shards 0 --out x":               "want a whole number from 1",
 		"slurm p.yaml --shards 2":                       "--out FOLDER",
 		"slurm p.yaml --shards 2 --out x --gpus $(rm)":  "want a value of sbatch's --gpus",
+		"slurm p.yaml --shards 2 --out x --gpus x":      `--gpus "x": want a value of sbatch's --gpus: a whole number`,
+		"slurm p.yaml --shards 2 --out x --gpus a100:":  "TYPE:N",
+		"slurm p.yaml --shards 2 --out x --time 4hours": `--time "4hours": want a value of sbatch's --time: minutes`,
+		"slurm p.yaml --shards 2 --out x --time 1-":     "D-HH:MM",
+		"slurm p.yaml --shards 2 --out x --mem lots":    `--mem "lots": want a value of sbatch's --mem: a whole number`,
+		"slurm p.yaml --shards 2 --out x --cpus 0":      "a whole number from 1",
+		"slurm p.yaml --shards 5 --out x":               "--shards 5: the plan's data has 4 images",
+		"slurm p.yaml --shards 4 --limit 3 --out x":     "--shards 4: the plan's data has 3 images",
 		"slurm p.yaml --shards 2 --out x --sbatch qos":  "with its dashes",
 		"slurm p.yaml --shards 2 --out x --batch many":  "want auto",
 		"slurm p.yaml --shards 99999 --out x":           "at most 65536",
@@ -132,6 +140,29 @@ func TestSlurmScripts(t *testing.T) {
 		require.Contains(t, errs, want, words)
 		require.NoDirExists(t, "x", words)
 	}
+}
+
+func TestSlurmResources(t *testing.T) {
+	s := newShop(t, 4)
+	s.write("p.yaml", "version: 1\nstudy: eval\nnets: [{net: tiny}]\ndata: [{path: data}]\n")
+	for _, words := range []string{"--time 30", "--time 30:15", "--time 4:00:00", "--time 2-12", "--time 2-12:30", "--time 2-12:30:00", "--time UNLIMITED",
+		"--mem 0", "--mem 1600", "--mem 16g", "--gpus 2", "--gpus a100:2", "--gpus nvidia_h100-80gb:1", "--cpus 8", "--partition gpu,long", "--account me"} {
+		code, _, errs := s.assay("slurm p.yaml --shards 2 --out x " + words)
+		require.Equal(t, 0, code, words+errs)
+		flag, value, _ := strings.Cut(words, " ")
+		require.Contains(t, s.read("x/shards.sbatch"), "#SBATCH "+strings.Replace(flag, "--cpus", "--cpus-per-task", 1)+"="+value+"\n")
+	}
+	before := s.read("x/shards.sbatch")
+	code, _, errs := s.assay("slurm p.yaml --shards 3 --out x")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "has jobs for 2 shards, and this is for 3")
+	require.Equal(t, before, s.read("x/shards.sbatch"))
+
+	// How many images there are is only known where they are.
+	s.write("p.yaml", "version: 1\nstudy: eval\nnets: [{net: tiny}]\ndata: [{path: 'data:imagenet-val'}]\n")
+	t.Setenv("ASSAY_DATA", t.TempDir())
+	code, _, errs = s.assay("slurm p.yaml --shards 40 --out y")
+	require.Equal(t, 0, code, errs)
 }
 
 // What the scripts do is what a shell does with them, sbatch apart.

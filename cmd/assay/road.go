@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,9 +17,9 @@ const removalCategory = "What is removed"
 
 const roadExamples = `Do explanations find the pixels that matter? Those that maps rank first (morf) or last (lerf) are removed and imputed, and the net is asked again, without retraining (ROAD).
 
-   assay road --net cnn3 --data embedded:digits --limit 100 --methods gradient,integrated-gradients,random --out runs/road
+   assay road --net cnn3 --data embedded:digits --limit 100 --methods gradient,integrated-gradients,smoothgrad,random --out runs/road
    assay road --net cnn3 --data embedded:digits --limit 100 --methods gradient,random --imputers noisy-linear,channel-mean --orders morf,lerf,random --fractions .1,.3,.5 --out runs/imputers
-   assay road --net cnn3 --data embedded:digits --limit 20 --attributions runs/digits --out runs/given
+   assay road --net cnn3 --data embedded:digits --limit 20 --attributions runs/digit-maps --out runs/road-of-maps
 
 OUT/summary.csv has accuracies and probabilities for every method, order, imputer and fraction, OUT/ranks.csv and OUT/wins.csv who is better than whom, OUT/consistency.csv how alike orders and imputers rank the methods, OUT/results.jsonl every curve, OUT/report.html all of it.`
 
@@ -40,6 +41,9 @@ func roadCommand(env environment) *cli.Command {
 			plan, err := roadPlan(c)
 			if err != nil {
 				return err
+			}
+			if w := unusedMethods(c, plan); w != "" {
+				newProgress(env, c.Bool("json"), c.Bool("quiet")).event(orchestrate.Event{Kind: orchestrate.Warning, Message: w})
 			}
 			return runStudy(c, env, plan, func(_ context.Context, out string, r *orchestrate.Resolved, outcome orchestrate.Outcome) error {
 				return showRun(env, c.Bool("json"), out, r, outcome)
@@ -113,6 +117,28 @@ func roadPlan(c *cli.Context) (*orchestrate.Plan, error) {
 	}
 	return plan, nil
 }
+
+// unusedMethods says which flags mean nothing where pixels are removed at random only,
+// "" for none.
+func unusedMethods(c *cli.Context, plan *orchestrate.Plan) string {
+	orders, given := plan.Grid["order"].([]any)
+	if !given || slices.ContainsFunc(orders, func(v any) bool { return v != orchestrate.OrderRandom }) {
+		return ""
+	}
+	var flags []string
+	for _, flag := range []string{"methods", "attributions"} {
+		if c.IsSet(flag) {
+			flags = append(flags, "--"+flag)
+		}
+	}
+	if len(flags) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("--orders random removes pixels by chance, whatever maps say: %s not used; give --orders morf,lerf,random to compare methods with chance", strings.Join(flags, " and ")+map[bool]string{true: " are", false: " is"}[len(flags) > 1])
+}
+
+// chanceName is what tables and reports call the order that no method makes.
+const chanceName = "chance"
 
 // valuesOf is the list that a flag gives.
 func valuesOf(c *cli.Context, flag string) ([]any, error) {
@@ -229,7 +255,7 @@ func printRoad(env environment, r *orchestrate.Resolved, rows []orchestrate.Summ
 	t.right[len(t.header)] = true
 	t.header = append(t.header, "mean", "rank")
 	for _, l := range lines {
-		cells := []string{l.order, fmt.Sprint(orDash(l.name))}
+		cells := []string{l.order, cmp.Or(l.name, chanceName)}
 		for _, f := range fractions {
 			row, ok := l.rows[f]
 			if !ok {

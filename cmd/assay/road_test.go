@@ -19,7 +19,7 @@ func TestRoadCommand(t *testing.T) {
 	require.Regexp(t, `(?m)^order +method +0 % +20 % +50 % +mean +rank$`, out)
 	require.Regexp(t, `(?m)^morf +weights +\S+ +\S+ +\S+ +\S+ +[12]`, out)
 	require.Regexp(t, `(?m)^lerf +scaled\(random,factor=3\) `, out)
-	require.Regexp(t, `(?m)^random +- .* -$`, out)
+	require.Regexp(t, `(?m)^random +chance .* -$`, out)
 	require.Regexp(t, `(?m)^method +road-combined ↑ +95 % of means +rank +variation of the map$`, out)
 	require.Contains(t, out, "Means over 4 images")
 	for _, name := range []string{"summary.csv", "ranks.csv", "wins.csv", "contests.json", "report.html", "strips/index.json"} {
@@ -42,6 +42,17 @@ func TestRoadCommand(t *testing.T) {
 		names = append(names, c.Name)
 	}
 	require.ElementsMatch(t, []string{"plain", "weights", "random"}, names)
+}
+
+func TestRoadByChanceAlone(t *testing.T) {
+	s := newShop(t, 4)
+	const says = "warning: --orders random removes pixels by chance, whatever maps say: --methods is not used"
+	_, _, errs := s.assay("road --orders random --methods weights --fractions .5 --out one" + common)
+	require.Contains(t, errs, says)
+	for _, words := range []string{"--orders random", "--orders random,morf --methods weights", "--quiet --orders random --methods weights"} {
+		_, _, errs := s.assay("road --fractions .5 " + words + common)
+		require.NotContains(t, errs, "by chance", words)
+	}
 }
 
 func TestRoadCommandMistakes(t *testing.T) {
@@ -78,6 +89,6 @@ func TestRoadExamples(t *testing.T) {
 		_, _, errs := s.assay(strings.ReplaceAll(e[1], "'", ""))
 		require.NotContains(t, errs, "unknown flag", e[1])
 		require.NotContains(t, errs, "dataset:", e[1])
-		require.Regexp(t, "gradient|runs/digits", errs, "which the fake does not have: all before was understood")
+		require.Regexp(t, "gradient|runs/digit-maps", errs, "which the fake does not have: all before was understood")
 	}
 }

@@ -19,7 +19,7 @@ const scoresCategory = "The scores"
 const scoreExamples = `How good maps are by metrics of "assay list metrics": of methods that are run for it, or of maps that you have.
 
    assay score --net cnn3 --data embedded:digits --limit 20 --methods gradient,smoothgrad,occlusion --metrics deletion,insertion,sparseness --out runs/scores
-   assay score --net cnn3 --data embedded:digits --limit 20 --attributions runs/digits --metrics 'pixel-flipping(step=28)' --out runs/given
+   assay score --net cnn3 --data embedded:digits --limit 20 --attributions runs/digit-maps --metrics 'pixel-flipping(step=28)' --out runs/scores-of-maps
    assay score --net cnn3 --data embedded:digits --limit 10 --methods gradient,random --metrics 'le-mo(edge=7)' --baseline 'trace(iterations=2000)' --out runs/optimum
 
 Maps that you have are .npz files by image id, a folder of them, or the folder of an explain run, whose methods are scored each. OUT/summary.csv has means with 95 % intervals and ranks, OUT/ranks.csv and OUT/wins.csv who is better than whom, OUT/results.jsonl every value, OUT/report.html all of it.`

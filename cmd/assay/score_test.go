@@ -85,7 +85,7 @@ func TestScoreExamples(t *testing.T) {
 		_, _, errs := s.assay(strings.ReplaceAll(e[1], "'", ""))
 		require.NotContains(t, errs, "unknown flag", e[1])
 		require.NotContains(t, errs, "dataset:", e[1])
-		require.Regexp(t, "gradient|runs/digits", errs, "which the fake does not have: all before was understood")
+		require.Regexp(t, "gradient|runs/digit-maps", errs, "which the fake does not have: all before was understood")
 	}
 }
 

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"text/template"
@@ -28,14 +31,20 @@ Three jobs follow each other: one resolves the plan (and trains what it trains),
 var resources = []struct {
 	flag, option, usage string
 	ofDevice            bool
+	// syntax is what sbatch takes (its manual page), wanted says it in words.
+	syntax *regexp.Regexp
+	wanted string
 }{
-	{"time", "--time", "time limit `T` of a job, such as 4:00:00", false},
-	{"partition", "--partition", "`PARTITION` of the cluster", false},
-	{"account", "--account", "`ACCOUNT` to charge", false},
-	{"mem", "--mem", "memory `M` of a node, such as 16G", false},
-	{"cpus", "--cpus-per-task", "`N` cores of a task", false},
-	{"gpus", "--gpus", "`N` GPUs of a task, or TYPE:N", true},
+	{"time", "--time", "time limit `T` of a job, such as 4:00:00", false,
+		regexp.MustCompile(`^(?i:\d+|\d+:\d\d?(:\d\d?)?|\d+-\d+(:\d\d?(:\d\d?)?)?|unlimited|infinite)$`), "minutes, HH:MM:SS or D-HH:MM, such as 4:00:00"},
+	{"partition", "--partition", "`PARTITION` of the cluster", false, slurmName, "the name of a partition"},
+	{"account", "--account", "`ACCOUNT` to charge", false, slurmName, "the name of an account"},
+	{"mem", "--mem", "memory `M` of a node, such as 16G", false, regexp.MustCompile(`^\d+[KMGTkmgt]?$`), "a whole number of megabytes, or one with K, M, G or T, such as 16G"},
+	{"cpus", "--cpus-per-task", "`N` cores of a task", false, regexp.MustCompile(`^0*[1-9]\d*$`), "a whole number from 1"},
+	{"gpus", "--gpus", "`N` GPUs of a task, or TYPE:N", true, regexp.MustCompile(`^([A-Za-z][\w.-]*:)?0*[1-9]\d*$`), "a whole number from 1, or TYPE:N, such as a100:2"},
 }
+
+var slurmName = regexp.MustCompile(`^[^\s"'\\` + "`" + `$]+$`)
 
 func slurmCommand(env environment) *cli.Command {
 	flags := append(changeFlags(), deviceFlags()...)
@@ -82,7 +91,8 @@ type slurmJob struct {
 }
 
 func newSlurmJob(c *cli.Context) (*slurmJob, error) {
-	if _, err := changedPlan(c); err != nil {
+	plan, err := changedPlan(c)
+	if err != nil {
 		return nil, err
 	}
 	shards, err := number(c, "shards", 1)
@@ -97,6 +107,13 @@ func newSlurmJob(c *cli.Context) (*slurmJob, error) {
 	}
 	if c.String("out") == "" {
 		return nil, usage.Errorf("assay slurm: give a folder for jobs and results with --out FOLDER")
+	}
+	images, known, err := orchestrate.CountImages(c.Context, plan)
+	if err != nil {
+		return nil, fmt.Errorf("counting the plan's images: %w", err)
+	}
+	if known && int(shards) > images {
+		return nil, usage.Errorf("--shards %d: the plan's data has %d images: want at most so many shards", shards, images)
 	}
 	j := &slurmJob{Shards: int(shards), Array: fmt.Sprintf("1-%d", shards)}
 	atOnce, err := number(c, "at-once", 1)
@@ -126,8 +143,8 @@ func newSlurmJob(c *cli.Context) (*slurmJob, error) {
 		switch {
 		case !c.IsSet(r.flag):
 			continue
-		case value == "" || strings.ContainsAny(value, " \"'\\`$"):
-			return nil, usage.Errorf("--%s %q: want a value of sbatch's %s", r.flag, value, r.option)
+		case !r.syntax.MatchString(value):
+			return nil, usage.Errorf("--%s %q: want a value of sbatch's %s: %s", r.flag, value, r.option, r.wanted)
 		}
 		if r.ofDevice {
 			j.OfDevice = append(j.OfDevice, r.option+"="+value)
@@ -149,7 +166,26 @@ func newSlurmJob(c *cli.Context) (*slurmJob, error) {
 	if strings.ContainsAny(j.Out, `"\`) {
 		return nil, usage.Errorf("--out %s: want a path without quotes and backslashes, which sbatch reads in its own way", j.Out)
 	}
-	return j, nil
+	return j, j.checkPrior()
+}
+
+// arrayOf finds the number of shards in a script that was written before.
+var arrayOf = regexp.MustCompile(`(?m)^#SBATCH --array=1-(\d+)`)
+
+// checkPrior refuses a folder with jobs for another number of shards, some of which
+// may have run: these would never be merged.
+func (j *slurmJob) checkPrior() error {
+	text, err := os.ReadFile(j.path("shards.sbatch"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return usage.Errorf("--out: %w", err)
+	}
+	if m := arrayOf.FindSubmatch(text); m != nil && string(m[1]) != strconv.Itoa(j.Shards) {
+		return usage.Errorf("--out %s: has jobs for %s shards, and this is for %d: choose another folder, or give --shards %s", j.Out, m[1], j.Shards, m[1])
+	}
+	return nil
 }
 
 func (j *slurmJob) path(name string) string { return filepath.Join(j.Out, name) }

@@ -33,6 +33,9 @@ func gridFlags(study orchestrate.Study) ([]gridFlag, []cli.Flag) {
 		if len(p.Choices) > 0 {
 			usage += ": " + strings.Join(p.Choices, ", ")
 		}
+		if p.Column == "imputer" {
+			usage += ": those of assay list imputers, such as zero, channel-mean, dataset-mean, blur, uniform, noisy-linear"
+		}
 		if p.Default != nil {
 			usage += fmt.Sprintf(" (default: %v)", p.Default)
 		}
