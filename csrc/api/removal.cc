@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "api/net.h"
 #include "attribution/evaluator.h"
 #include "graph/json.h"
+#include "graph/kernels.h"
 #include "removal/imputer.h"
 #include "removal/ranking.h"
 
@@ -21,6 +23,14 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// For every row: whether it holds a NaN or an infinity, which nets may hide.
+std::vector<bool> not_finite(const at::Tensor& rows) {
+  if (rows.is_cpu() && rows.scalar_type() == at::kFloat) return rows_not_finite(rows.contiguous());
+  const at::Tensor marks = at::isnan(finite_mark(rows)).to(at::kCPU).contiguous();
+  const bool* const begin = marks.const_data_ptr<bool>();
+  return {begin, begin + marks.numel()};
 }
 
 struct Sizes {
@@ -136,8 +146,11 @@ tx_status* tx_remove(tx_net* handle, tx_tensor images, const tx_removal* removal
       imputing += seconds_since(start);
       start = Clock::now();
       const at::Tensor logits = run.logits(rest);
-      const at::Tensor marked = logits + per_row(finite_mark(rest), logits);
-      const at::Tensor probabilities = at::softmax(marked.to(at::kDouble), 1).to(at::kCPU).contiguous();
+      at::Tensor probabilities = at::softmax(logits.to(at::kDouble), 1).to(at::kCPU).contiguous();
+      const std::vector<bool> broken = not_finite(rest);
+      for (int64_t r = 0; r < count; ++r) {
+        if (broken[static_cast<size_t>(r)]) probabilities[r].fill_(std::numeric_limits<double>::quiet_NaN());
+      }
       const at::Tensor best = at::argmax(at::nan_to_num(probabilities, 0), 1).contiguous();
       for (int64_t r = 0; r < count; ++r) {
         to.classes[begin + r] = static_cast<int32_t>(best.const_data_ptr<int64_t>()[r]);

@@ -4,7 +4,8 @@
 
 namespace assay {
 
-HarmonicReport fill_harmonic(at::Tensor& values, const at::Tensor& removed, const HarmonicOptions& options) {
+HarmonicReport fill_harmonic(at::Tensor& values, const at::Tensor& removed, const HarmonicOptions& options,
+                             HarmonicScratch& scratch) {
   if (values.dim() != 4 || !values.is_contiguous() ||
       (values.scalar_type() != at::kFloat && values.scalar_type() != at::kDouble)) {
     throw invalid("values ", values.sizes(), ": want [N,C,H,W], contiguous, f32 or f64");
@@ -13,7 +14,7 @@ HarmonicReport fill_harmonic(at::Tensor& values, const at::Tensor& removed, cons
       removed.size(0) != values.size(0) || removed.sizes().slice(1) != values.sizes().slice(2)) {
     throw invalid("removed ", removed.sizes(), ": want bool [N,H,W] of values ", values.sizes());
   }
-  return values.is_cpu() ? fill_harmonic_planes(values, removed, options)
+  return values.is_cpu() ? fill_harmonic_planes(values, removed, options, scratch)
                          : fill_harmonic_tensors(values, removed, options);
 }
 

@@ -13,6 +13,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace assay {
@@ -30,6 +31,19 @@ struct HarmonicReport {
   bool converged = true;
 };
 
+// Planes that calls one after the other use again: they are large, and new memory takes
+// as long as solving does. Not to be used by two calls at once.
+class HarmonicScratch {
+ public:
+  HarmonicScratch();
+  ~HarmonicScratch();
+  HarmonicScratch(const HarmonicScratch&) = delete;
+  HarmonicScratch& operator=(const HarmonicScratch&) = delete;
+
+  struct Planes;
+  std::unique_ptr<Planes> planes;
+};
+
 // Fills the removed pixels of values [N,C,H,W] (f32 or f64, contiguous) in place; removed
 // [N,H,W] bool says which. An image of which nothing is known is left as it is. Known
 // pixels keep their bits; filled ones stay within the range of the known ones of their
@@ -38,13 +52,13 @@ struct HarmonicReport {
 // Conjugate gradients on A, preconditioned by one symmetric multigrid cycle: cells of
 // 2x2 pixels, unknown where all of their pixels are, the same stencil on every level,
 // bilinear transfer, one Gauss-Seidel sweep down and its mirror image up.
-HarmonicReport fill_harmonic(at::Tensor& values, const at::Tensor& removed,
-                             const HarmonicOptions& options = {});
+HarmonicReport fill_harmonic(at::Tensor& values, const at::Tensor& removed, const HarmonicOptions& options,
+                             HarmonicScratch& scratch);
 
 // The two ways of fill_harmonic: planes of channels through vector kernels (host
 // memory), and tensor operations for the whole batch (any device).
 HarmonicReport fill_harmonic_planes(at::Tensor& values, const at::Tensor& removed,
-                                    const HarmonicOptions& options);
+                                    const HarmonicOptions& options, HarmonicScratch& scratch);
 HarmonicReport fill_harmonic_tensors(at::Tensor& values, const at::Tensor& removed,
                                      const HarmonicOptions& options);
 

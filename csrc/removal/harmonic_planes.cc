@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <span>
 
 #include "removal/harmonic.h"
 #include "removal/stencil.h"
@@ -32,21 +33,34 @@ std::vector<T> diagonal_of(const PlaneShape& s, bool inverse) {
 // A level is worth its sweeps from so many of its cells on: below, holes are small.
 constexpr double kWorthwhile = .1;
 
+// Levels whose memory is used again.
+template <class T>
+struct LevelStore {
+  std::vector<Level<T>> all;
+  size_t count = 0;
+
+  std::span<const Level<T>> levels() const { return {all.data(), count}; }
+};
+
 // The levels of a mask, of which at least one pixel is known and one is not.
 template <class T>
-std::vector<Level<T>> levels_of(const bool* removed, PlaneShape shape) {
-  std::vector<Level<T>> levels;
+void find_levels(const bool* removed, PlaneShape shape, LevelStore<T>& store) {
+  store.count = 0;
   // vector<bool> has no data().
   std::unique_ptr<bool[]> mask, coarse;
   for (const bool* own = removed;;) {
-    Level<T> level;
-    level.shape = shape;
-    level.gain.assign(shape.size(), T(0));
-    level.diagonal = diagonal_of<T>(shape, false);
-    level.unknown = load_gain(shape, own, diagonal_of<T>(shape, true).data(), level.gain.data());
+    if (store.count == store.all.size()) store.all.emplace_back();
+    Level<T>& level = store.all[store.count];
+    if (!(level.shape == shape)) {
+      level.shape = shape;
+      level.gain.assign(shape.size(), T(0));
+      level.diagonal = diagonal_of<T>(shape, false);
+      level.inverse = diagonal_of<T>(shape, true);
+    }
+    level.unknown = load_gain(shape, own, level.inverse.data(), level.gain.data());
     const double share = static_cast<double>(level.unknown) / static_cast<double>(shape.height * shape.width);
-    if (level.unknown == 0 || (!levels.empty() && share < kWorthwhile)) return levels;
-    levels.push_back(std::move(level));
+    if (level.unknown == 0 || (store.count > 0 && share < kWorthwhile)) return;
+    ++store.count;
     const PlaneShape next = shape.coarser();
     coarse = std::make_unique<bool[]>(static_cast<size_t>(next.height * next.width));
     coarsen(shape, own, coarse.get());
@@ -67,7 +81,7 @@ struct Workspace {
 
   // Zeros where planes have them. Those of images of one size are used again: what is
   // between the zeros is written before it is read.
-  void fit(const std::vector<Level<T>>& all) {
+  void fit(std::span<const Level<T>> all) {
     if (all[0].shape.size() != shape.size() || all[0].shape.width != shape.width) {
       *this = Workspace();
       shape = all[0].shape;
@@ -88,7 +102,7 @@ constexpr int kLastSweeps = 2, kOnlySweeps = 1;
 
 // x[level] = M^-1 b; answers b.x.
 template <class T>
-double cycle(const std::vector<Level<T>>& levels, size_t level, const T* b, Workspace<T>& work) {
+double cycle(std::span<const Level<T>> levels, size_t level, const T* b, Workspace<T>& work) {
   T* const x = work.x[level].data();
   sweep_from_zero(levels[level], b, x);
   if (level + 1 == levels.size()) {
@@ -100,7 +114,7 @@ double cycle(const std::vector<Level<T>>& levels, size_t level, const T* b, Work
   }
   const PlaneShape& coarse = levels[level + 1].shape;
   restrict_residual(levels[level], b, x, work.scratch.data(), coarse, work.b[level + 1].data());
-  cycle(levels, level + 1, work.b[level + 1].data(), work);
+  cycle<T>(levels, level + 1, work.b[level + 1].data(), work);
   add_prolonged(levels[level], coarse, work.x[level + 1].data(), x);
   return sweep_up(levels[level], b, x);
 }
@@ -113,12 +127,12 @@ struct Solved {
 // A x = residual by preconditioned conjugate gradients, x from 0 in work.solution until
 // |residual| <= target.
 template <class T>
-Solved conjugate_gradients(const std::vector<Level<T>>& levels, Workspace<T>& work, double target,
+Solved conjugate_gradients(std::span<const Level<T>> levels, Workspace<T>& work, double target,
                            const HarmonicOptions& options, int allowed) {
   std::fill(work.solution.begin(), work.solution.end(), T(0));
   double before = 0;
   for (int iteration = 1; iteration <= allowed; ++iteration) {
-    const double now = cycle(levels, 0, work.residual.data(), work);
+    const double now = cycle<T>(levels, 0, work.residual.data(), work);
     if (!(now > 0)) return {iteration - 1, now == 0};  // nothing left to do, or no number
     const double beta = iteration == 1 ? 0 : now / before;
     if (iteration == 1) std::fill(work.direction.begin(), work.direction.end(), T(0));
@@ -142,8 +156,8 @@ struct Scale {
 
 // Fills channels [lanes,height,width] of one image, which stand side by side.
 template <class T>
-Solved fill(const std::vector<Level<T>>& levels, const bool* removed, T* values,
-            const HarmonicOptions& options, Workspace<T>& work) {
+Solved fill(std::span<const Level<T>> levels, const bool* removed, T* values, const HarmonicOptions& options,
+            Workspace<T>& work) {
   const PlaneShape& s = levels[0].shape;
   const int64_t pixels = s.height * s.width;
   std::vector<Scale<T>> scales;
@@ -178,11 +192,11 @@ Solved fill(const std::vector<Level<T>>& levels, const bool* removed, T* values,
   }
   const double target = options.residual * norm;
   Solved solved{0, true};
-  if (norm > 0) solved = conjugate_gradients(levels, work, target, options, options.max_iterations);
+  if (norm > 0) solved = conjugate_gradients<T>(levels, work, target, options, options.max_iterations);
   if (norm == 0) std::fill(work.solution.begin(), work.solution.end(), T(0));
   // What the recurrence believes of the residual is true up to rounding in every term: where
   // that is of the target's size, the residual is computed again, in double, and solved for.
-  const double rounding = static_cast<double>(std::numeric_limits<T>::epsilon()) *
+  const double rounding = .25 * static_cast<double>(std::numeric_limits<T>::epsilon()) *
                           std::sqrt(static_cast<double>(levels[0].unknown)) * range;
   constexpr int kRounds = 3;
   const auto add = [&] {
@@ -192,8 +206,8 @@ Solved fill(const std::vector<Level<T>>& levels, const bool* removed, T* values,
   for (int round = 0; round < kRounds && rounding > .2 * target && solved.converged; ++round) {
     const double left = std::sqrt(exact_residual(levels[0], work.known.data(), work.residual.data()));
     if (left <= target) break;
-    const Solved more = conjugate_gradients(levels, work, std::max(target, 1e-3 * left) / 2, options,
-                                            options.max_iterations - solved.iterations);
+    const Solved more = conjugate_gradients<T>(levels, work, std::max(target, 1e-3 * left) / 2, options,
+                                               options.max_iterations - solved.iterations);
     solved = {solved.iterations + more.iterations, more.converged};
     add();
   }
@@ -212,28 +226,39 @@ Solved fill(const std::vector<Level<T>>& levels, const bool* removed, T* values,
 // Channels stand side by side where planes of all of them fit into a core's own cache.
 constexpr int64_t kPlaneBytes = 64 << 10;
 
+// What HarmonicScratch keeps for a type: levels of each image of a call, planes of each thread.
 template <class T>
-HarmonicReport fill_all(at::Tensor& values, const at::Tensor& removed, const HarmonicOptions& options) {
+struct Stores {
+  std::vector<LevelStore<T>> images;
+  std::vector<Workspace<T>> threads;
+};
+
+template <class T>
+HarmonicReport fill_all(at::Tensor& values, const at::Tensor& removed, const HarmonicOptions& options,
+                        Stores<T>& stores) {
   const int64_t n = values.size(0), channels = values.size(1), h = values.size(2), w = values.size(3);
   const bool together = channels * h * w * static_cast<int64_t>(sizeof(T)) <= kPlaneBytes;
   const PlaneShape shape{h, w, together ? channels : 1};
   const int64_t groups = channels / shape.lanes;
   T* const data = values.data_ptr<T>();
   const bool* const gone = removed.const_data_ptr<bool>();
-  std::vector<std::vector<Level<T>>> levels(static_cast<size_t>(n));
+  if (static_cast<int64_t>(stores.images.size()) < n) stores.images.resize(static_cast<size_t>(n));
+  const size_t threads = static_cast<size_t>(at::get_num_threads());
+  if (stores.threads.size() < threads) stores.threads.resize(threads);
   at::parallel_for(0, n, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const bool* const mask = gone + i * h * w;
-      const auto gone_of = [&](bool value) { return std::find(mask, mask + h * w, value) != mask + h * w; };
-      if (!gone_of(false) || !gone_of(true)) continue;  // nothing to go by, or nothing to do
-      levels[static_cast<size_t>(i)] = levels_of<T>(mask, shape);
+      LevelStore<T>& own = stores.images[static_cast<size_t>(i)];
+      const auto has = [&](bool value) { return std::find(mask, mask + h * w, value) != mask + h * w; };
+      own.count = 0;
+      if (has(false) && has(true)) find_levels<T>(mask, shape, own);  // else nothing to go by, or to do
     }
   });
   std::vector<Solved> solved(static_cast<size_t>(n * groups), {0, true});
   at::parallel_for(0, n * groups, 1, [&](int64_t begin, int64_t end) {
-    Workspace<T> work;
+    Workspace<T>& work = stores.threads[static_cast<size_t>(at::get_thread_num())];
     for (int64_t k = begin; k < end; ++k) {
-      const auto& own = levels[static_cast<size_t>(k / groups)];
+      const std::span<const Level<T>> own = stores.images[static_cast<size_t>(k / groups)].levels();
       if (own.empty()) continue;
       work.fit(own);
       solved[static_cast<size_t>(k)] =
@@ -255,10 +280,19 @@ HarmonicReport fill_all(at::Tensor& values, const at::Tensor& removed, const Har
 
 }  // namespace
 
+struct HarmonicScratch::Planes {
+  Stores<float> single;
+  Stores<double> wide;
+};
+
+HarmonicScratch::HarmonicScratch() : planes(std::make_unique<Planes>()) {}
+HarmonicScratch::~HarmonicScratch() = default;
+
 HarmonicReport fill_harmonic_planes(at::Tensor& values, const at::Tensor& removed,
-                                    const HarmonicOptions& options) {
-  return values.scalar_type() == at::kDouble ? fill_all<double>(values, removed, options)
-                                             : fill_all<float>(values, removed, options);
+                                    const HarmonicOptions& options, HarmonicScratch& scratch) {
+  return values.scalar_type() == at::kDouble
+             ? fill_all<double>(values, removed, options, scratch.planes->wide)
+             : fill_all<float>(values, removed, options, scratch.planes->single);
 }
 
 }  // namespace assay

@@ -1,8 +1,11 @@
 // Noisy linear imputation (Rong et al. 2022, section 4.3): every removed pixel is the
 // weighted mean of its neighbours, plus a little noise that hides which pixels were.
+#include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "api/error.h"
@@ -30,16 +33,16 @@ class NoisyLinear : public Imputer {
     options_.step /= std_.max().item<double>();
     if (parameters.flag("clip")) {
       const at::Tensor mean = per_channel(input_, input_.mean, "mean");
-      low_ = -mean / std_;
-      high_ = (1 - mean) / std_;
+      low_ = (-mean / std_).contiguous();
+      high_ = ((1 - mean) / std_).contiguous();
     }
     if (sigma_ > 0 && !redraw_) noise_ = draw(keys_, {});
+    if (sigma_ == 0 && low_.defined()) noise_ = at::zeros_like(input_.images);
   }
 
   at::Tensor fill(const std::vector<int64_t>& which, const at::Tensor& removed,
                   int32_t* iterations) override {
     const at::Tensor rows = at::tensor(which, at::kLong).to(input_.images.device());
-    const at::Tensor mask = removed.unsqueeze(1);
     at::Tensor out = input_.images.index_select(0, rows).contiguous();
     const at::Tensor counts = removed.flatten(1).sum(1);
     const at::Tensor everything = counts == removed.size(1) * removed.size(2);
@@ -47,26 +50,66 @@ class NoisyLinear : public Imputer {
       out = at::where(everything.view({-1, 1, 1, 1}),
                       dataset_mean(input_, "noisy-linear, where all of an image is removed"), out);
     }
-    const HarmonicReport report = fill_harmonic(out, removed.contiguous(), options_);
+    const at::Tensor mask = removed.contiguous();
+    const HarmonicReport report = fill_harmonic(out, mask, options_, scratch_);
     if (iterations != nullptr) std::copy(report.iterations.begin(), report.iterations.end(), iterations);
-    at::Tensor filled = out;
-    if (sigma_ > 0) {
-      at::Tensor noise;
-      if (redraw_) {
-        std::vector<uint64_t> keys;
-        for (const int64_t r : which) keys.push_back(keys_[static_cast<size_t>(r)]);
-        const at::Tensor host = counts.to(at::kCPU).contiguous();
-        noise = draw(keys, {host.const_data_ptr<int64_t>(), host.const_data_ptr<int64_t>() + host.numel()});
-      } else {
-        noise = noise_.index_select(0, rows);
-      }
-      filled = filled + noise;
+    if (sigma_ == 0 && !low_.defined()) return out;
+    if (!noise_.defined()) {  // drawn again
+      std::vector<uint64_t> keys;
+      for (const int64_t r : which) keys.push_back(keys_[static_cast<size_t>(r)]);
+      const at::Tensor host = counts.to(at::kCPU).contiguous();
+      const at::Tensor noise =
+          draw(keys, {host.const_data_ptr<int64_t>(), host.const_data_ptr<int64_t>() + host.numel()});
+      std::vector<int64_t> own(which.size());
+      std::iota(own.begin(), own.end(), 0);
+      finish(out, mask, noise, own);
+    } else {
+      finish(out, mask, noise_, which);
     }
-    if (low_.defined()) filled = at::minimum(at::maximum(filled, low_), high_);
-    return sigma_ > 0 || low_.defined() ? at::where(mask, filled, out) : out;
+    return out;
   }
 
  private:
+  // Adds row which[r] of the noise to what is removed of rows [R,C,H,W], and keeps it in range.
+  void finish(at::Tensor& rows, const at::Tensor& removed, const at::Tensor& noise,
+              const std::vector<int64_t>& which) const {
+    if (rows.is_cpu()) {
+      AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "noisy-linear",
+                                 [&] { finish_rows<scalar_t>(rows, removed, noise, which); });
+      return;
+    }
+    at::Tensor filled = rows + noise.index_select(0, at::tensor(which, at::kLong).to(rows.device()));
+    if (low_.defined()) filled = at::minimum(at::maximum(filled, low_), high_);
+    rows = at::where(removed.unsqueeze(1), filled, rows);
+  }
+
+  // The same on the host, in place: new memory of a batch's size takes longer to get than to fill.
+  template <class T>
+  void finish_rows(at::Tensor& rows, const at::Tensor& removed, const at::Tensor& noise,
+                   const std::vector<int64_t>& which) const {
+    const int64_t channels = rows.size(1), pixels = rows.size(2) * rows.size(3);
+    constexpr T infinity = std::numeric_limits<T>::infinity();
+    T* const values = rows.data_ptr<T>();
+    const auto* const gone = reinterpret_cast<const unsigned char*>(removed.const_data_ptr<bool>());
+    const T* const drawn = noise.const_data_ptr<T>();
+    at::parallel_for(0, rows.size(0) * channels, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) {
+        const int64_t row = k / channels, channel = k % channels;
+        const T low = low_.defined() ? low_.const_data_ptr<T>()[channel] : -infinity;
+        const T high = low_.defined() ? high_.const_data_ptr<T>()[channel] : infinity;
+        T* const v = values + k * pixels;
+        const unsigned char* const m = gone + row * pixels;
+        const T* const added = drawn + (which[static_cast<size_t>(row)] * channels + channel) * pixels;
+#pragma omp simd
+        for (int64_t i = 0; i < pixels; ++i) {
+          const T own = v[i], noisy = own + added[i];
+          const T above = noisy < low ? low : noisy, within = above > high ? high : above;
+          v[i] = m[i] != 0 ? within : own;
+        }
+      }
+    });
+  }
+
   // sigma / std of the channel times standard normals of (key, element of [C,H,W], draw).
   at::Tensor draw(const std::vector<uint64_t>& keys, const std::vector<int64_t>& draws) const {
     const int64_t rows = static_cast<int64_t>(keys.size()), each = input_.images[0].numel();
@@ -90,6 +133,7 @@ class NoisyLinear : public Imputer {
   double sigma_ = 0;
   bool redraw_;
   HarmonicOptions options_;
+  HarmonicScratch scratch_;
   at::Tensor std_, low_, high_, noise_;
 };
 

@@ -27,6 +27,7 @@ struct PlaneShape {
   // Of the first even column of a row; rows -1 and height are zeros.
   int64_t row(int64_t r) const { return (r + 1) * pitch() + 1; }
   PlaneShape coarser() const { return {(height + 1) / 2, (width + 1) / 2, lanes}; }
+  bool operator==(const PlaneShape&) const = default;
 };
 
 // One level for a mask: which of its cells are unknown, and the diagonal.
@@ -34,7 +35,8 @@ template <class T>
 struct Level {
   PlaneShape shape;
   std::vector<T> gain;      // plane: 1/d where unknown, 0 elsewhere
-  std::vector<T> diagonal;  // three rows of a pitch: of rows with 0, 1 and 2 neighbouring rows
+  std::vector<T> diagonal;  // d: three rows of a pitch, of rows with 0, 1 and 2 neighbouring rows
+  std::vector<T> inverse;   // 1/d likewise
   int64_t unknown = 0;      // of each channel
 
   const T* diagonal_of(int64_t r) const {
