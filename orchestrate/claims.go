@@ -50,11 +50,17 @@ type ClaimRow struct {
 	Lo         *float64 `json:"lo,omitempty"`
 	Hi         *float64 `json:"hi,omitempty"`
 	N          int      `json:"n"`
-	// Reading is "holds" or "does not hold" where the bounds leave no doubt,
-	// else "undecided".
+	// Reading is "holds" or "does not hold" where the bounds leave no doubt, else
+	// "undecided", as with fewer images than MinClaimImages.
 	Reading string `json:"reading"`
 	Reason  string `json:"reason,omitempty"`
 }
+
+// MinClaimImages is from how many images on a claim is decided. Bounds of a bootstrap
+// reach no further than the images' own values: where a difference is as likely up as
+// down, all of n images agree in its sign, and bounds leave no doubt, with probability
+// 2^-n to either side: in more than one of twenty cases for fewer than five.
+const MinClaimImages = 5
 
 func (s Study) checkClaims(p *Plan) error {
 	ids := s.metricIDs()
@@ -246,8 +252,8 @@ func (c Claim) row(metric string, a, b measuredGroup) ClaimRow {
 		}
 	}
 	switch {
-	case m.N < 2 && c.Within == nil:
-		out.Reading, out.Reason = ReadingUndecided, "one image says nothing of the mean"
+	case m.N < MinClaimImages:
+		out.Reading, out.Reason = ReadingUndecided, fmt.Sprintf("%s cannot decide a claim of means: want at least %d", count(m.N, "image"), MinClaimImages)
 	case lo > 0:
 		out.Reading = ReadingHolds
 	case hi < 0 || hi == 0 && lo == 0:

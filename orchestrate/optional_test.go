@@ -1,9 +1,11 @@
 package orchestrate_test
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -218,6 +220,39 @@ claims:
 	}
 }
 
+// Few images decide nothing, not even where they leave no doubt among themselves; one
+// has no bounds in tables.
+func TestClaimsOfFewImages(t *testing.T) {
+	for n := 1; n <= orchestrate.MinClaimImages; n++ {
+		w := newWorld(t, n)
+		text := planText(w.dir, "trace", "{edge: 4, objective: le-mo, start: random, solver: [exact, order]}") + `claims:
+- {claim: same, metric: value, higher: {solver: exact}, lower: {solver: exact}, within: 1e-9}
+`
+		outcome, err := w.run(w.parse(text), "out")
+		require.NoError(t, err)
+		require.Len(t, outcome.Claims, 1)
+		c := outcome.Claims[0]
+		require.Equal(t, n, c.N)
+		require.Zero(t, *c.Lo)
+		require.Zero(t, *c.Hi)
+		if n < orchestrate.MinClaimImages {
+			require.Equal(t, orchestrate.ReadingUndecided, c.Reading, n)
+			require.Contains(t, c.Reason, "want at least 5")
+		} else {
+			require.Equal(t, orchestrate.ReadingHolds, c.Reading)
+			require.Empty(t, c.Reason)
+		}
+		lines, err := csv.NewReader(strings.NewReader(w.read("out/summary.csv"))).ReadAll()
+		require.NoError(t, err)
+		lo, mean := slices.Index(lines[0], "lo"), slices.Index(lines[0], "mean")
+		for _, line := range lines[1:] {
+			require.NotEmpty(t, line[mean])
+			require.Equal(t, n == 1, line[lo] == "")
+			require.Equal(t, n == 1, line[lo+1] == "")
+		}
+	}
+}
+
 // A claim of a score without parameters is of all metrics of that name, and one with
 // a reason is listed as not measured.
 func TestClaimsOfScores(t *testing.T) {
@@ -236,10 +271,12 @@ claims:
 	type found struct{ claim, metric, reading, reason string }
 	var got []found
 	for _, c := range outcome.Claims {
-		if c.Difference != nil { // no order is above the optimum: which reading depends on three images
+		if c.Difference != nil { // no order is above the optimum, and three images say no more
 			require.GreaterOrEqual(t, *c.Difference, 0.)
 			require.Equal(t, 3, c.N)
-			c.Reading = "compared"
+			require.Equal(t, orchestrate.ReadingUndecided, c.Reading)
+			require.Contains(t, c.Reason, "3 images cannot decide")
+			c.Reading, c.Reason = "compared", ""
 		}
 		got = append(got, found{c.Claim, c.Metric, c.Reading, c.Reason})
 	}

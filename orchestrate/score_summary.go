@@ -44,7 +44,8 @@ type Contest struct {
 	Verdict string `json:"verdict"`
 }
 
-// Competitor is a method with its place.
+// Competitor is a method with its place. Bounds of one image (N) are its values and
+// bound nothing: tables leave them out.
 type Competitor struct {
 	Name      string  `json:"name"`
 	Mean      float64 `json:"mean"`
@@ -332,8 +333,8 @@ func writeContests(out string, list []Contest) error {
 		for _, one := range c.Competitors {
 			line := slices.Concat(place, []string{one.Name})
 			if one.Rank > 0 {
-				line = append(line, text(one.Mean), text(one.Lo), text(one.Hi), strconv.Itoa(one.N), strconv.Itoa(one.Undefined),
-					text(one.Rank), text(one.RankLo), text(one.RankHi), text(one.Best), number(one.Share))
+				line = append(line, text(one.Mean), boundOf(&one.Lo, one.N), boundOf(&one.Hi, one.N), strconv.Itoa(one.N), strconv.Itoa(one.Undefined),
+					text(one.Rank), boundOf(&one.RankLo, one.N), boundOf(&one.RankHi, one.N), text(one.Best), number(one.Share))
 			} else {
 				line = append(line, "", "", "", strconv.Itoa(one.N), strconv.Itoa(one.Undefined), "", "", "", "", "")
 			}

@@ -21,7 +21,8 @@ type SummaryRow struct {
 	Params Params `json:"params"`
 	Metric string `json:"metric"`
 	// Mean over images; Lo and Hi bound it with 95 % confidence (percentiles of
-	// a bootstrap over images).
+	// a bootstrap over images). Of one image (N) they are its value and bound nothing:
+	// tables leave them out.
 	Mean float64 `json:"mean"`
 	Lo   float64 `json:"lo"`
 	Hi   float64 `json:"hi"`
@@ -299,13 +300,13 @@ func (s *summary) write(out string) error {
 			}
 		}
 		if row.N > 0 {
-			line = append(line, row.Metric, number(&row.Mean), number(&row.Lo), number(&row.Hi))
+			line = append(line, row.Metric, number(&row.Mean), boundOf(&row.Lo, row.N), boundOf(&row.Hi, row.N))
 		} else {
 			line = append(line, row.Metric, "", "", "")
 		}
 		line = append(line, strconv.Itoa(row.N))
 		if s.scored {
-			line = append(line, strconv.Itoa(row.Undefined), number(row.Rank), number(row.RankLo), number(row.RankHi), number(row.Best), number(row.Share))
+			line = append(line, strconv.Itoa(row.Undefined), number(row.Rank), boundOf(row.RankLo, row.N), boundOf(row.RankHi, row.N), number(row.Best), number(row.Share))
 		}
 		if s.along != "" {
 			line = append(line, number(row.Deviation), number(row.Error))
@@ -341,6 +342,14 @@ func (s *summary) write(out string) error {
 		return err
 	}
 	return writeJSON(filepath.Join(out, SummaryJSONFile), rows)
+}
+
+// boundOf writes a bound of what n images say, "" for one, which bounds nothing.
+func boundOf(v *float64, n int) string {
+	if n < 2 {
+		return ""
+	}
+	return number(v)
 }
 
 func number(v *float64) string {

@@ -360,7 +360,10 @@ func (o *roadImputer) lines(rows []roadRow, methods []string, name func(roadRow)
 }
 
 func newRoadCell(row roadRow) roadCell {
-	c := roadCell{Text: decimal(*row.Mean, 3), Title: fmt.Sprintf("95 %% bounds %s … %s, %s", decimal(*row.Lo, 3), decimal(*row.Hi, 3), plural(row.N, "image", "images"))}
+	c := roadCell{Text: decimal(*row.Mean, 3), Title: plural(row.N, "image", "images")}
+	if row.N > 1 {
+		c.Title = fmt.Sprintf("95 %% bounds %s … %s, %s", decimal(*row.Lo, 3), decimal(*row.Hi, 3), c.Title)
+	}
 	if row.Error != nil {
 		c.Title += fmt.Sprintf("; standard error over seeds %s, deviation %s", decimal(*row.Error, 4), decimal(*row.Deviation, 4))
 	}

@@ -186,7 +186,10 @@ func (r *run) claims() []claimLine {
 		l := claimLine{Claim: row.Claim, Metric: row.Metric, Reading: row.Reading, Reason: row.Reason, Class: strings.ReplaceAll(row.Reading, " ", "-")}
 		if row.Difference != nil && row.Lo != nil && row.Hi != nil {
 			l.Difference, l.Images = decimal(*row.Difference, 4), fmt.Sprint(row.N)
-			l.Bounds = decimal(*row.Lo, 4) + " … " + decimal(*row.Hi, 4)
+			l.Bounds = missing
+			if row.N > 1 {
+				l.Bounds = decimal(*row.Lo, 4) + " … " + decimal(*row.Hi, 4)
+			}
 			var names, parts []string
 			f := row.facts()
 			for k := range f {

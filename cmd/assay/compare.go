@@ -150,10 +150,7 @@ const missing = "-"
 
 // bounds are those of a mean over images, missing where one image has none.
 func bounds(i orchestrate.Interval, images int) string {
-	if images < 2 {
-		return missing
-	}
-	return fmt.Sprintf("%.4f .. %.4f", i.Lo, i.Hi)
+	return between("%.4f", i.Lo, i.Hi, images)
 }
 
 // betterCells count the images on which B and A are better, none where the metric

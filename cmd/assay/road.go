@@ -308,7 +308,7 @@ func printCombined(env environment, r *orchestrate.Resolved, rows []orchestrate.
 			continue
 		}
 		both = true
-		cells[name][1], cells[name][2], cells[name][3] = scoreText(row.Mean), scoreText(row.Lo)+" .. "+scoreText(row.Hi), rankOf(row)
+		cells[name][1], cells[name][2], cells[name][3] = scoreText(row.Mean), scoreBounds(row.Lo, row.Hi, row.N), rankOf(row)
 	}
 	if len(names) == 0 {
 		return

@@ -211,7 +211,7 @@ func printSummary(env environment, rows []orchestrate.SummaryRow) {
 		if strings.HasSuffix(row.Metric, "-seconds") { // of an image, which can be few
 			number = "%.3g"
 		}
-		cells = append(cells, row.Metric, fmt.Sprintf(number, row.Mean), fmt.Sprintf(number+" .. "+number, row.Lo, row.Hi), strconv.Itoa(row.N))
+		cells = append(cells, row.Metric, fmt.Sprintf(number, row.Mean), between(number, row.Lo, row.Hi, row.N), strconv.Itoa(row.N))
 		if reference {
 			published := "-"
 			if row.Reference != nil {
@@ -222,6 +222,14 @@ func printSummary(env environment, rows []orchestrate.SummaryRow) {
 		t.add(cells...)
 	}
 	t.print(env.stdout)
+}
+
+// between writes the bounds of a mean over images, missing where one image has none.
+func between(format string, lo, hi float64, images int) string {
+	if images < 2 {
+		return missing
+	}
+	return fmt.Sprintf(format+" .. "+format, lo, hi)
 }
 
 // printNotMeasured says what is missing and why, each reason once.
@@ -264,7 +272,7 @@ func printClaims(env environment, rows []orchestrate.ClaimRow) {
 	for _, row := range rows {
 		cells := []string{row.Claim, row.Reading, "-", "-", "-"}
 		if row.Difference != nil {
-			cells[2], cells[3], cells[4] = fmt.Sprintf("%.4f", *row.Difference), fmt.Sprintf("%.4f .. %.4f", *row.Lo, *row.Hi), strconv.Itoa(row.N)
+			cells[2], cells[3], cells[4] = fmt.Sprintf("%.4f", *row.Difference), between("%.4f", *row.Lo, *row.Hi, row.N), strconv.Itoa(row.N)
 		}
 		for _, k := range vary {
 			v := row.Params[k]
@@ -280,6 +288,13 @@ func printClaims(env environment, rows []orchestrate.ClaimRow) {
 	}
 	fmt.Fprintln(env.stdout)
 	t.print(env.stdout)
+	said := map[string]bool{}
+	for _, row := range rows {
+		if row.Reading == orchestrate.ReadingUndecided && row.Reason != "" && !said[row.Reason] {
+			said[row.Reason] = true
+			fmt.Fprintln(env.stdout, "undecided: "+row.Reason)
+		}
+	}
 }
 
 // claimsVary lists what the measured claims differ in, the metric where one claim has

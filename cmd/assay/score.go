@@ -200,7 +200,7 @@ func printScores(env environment, list []orchestrate.Contest) {
 					if one.Undefined > 0 {
 						mean += fmt.Sprintf(" (n=%d)", one.N)
 					}
-					cells = []string{mean, scoreText(one.Lo) + " .. " + scoreText(one.Hi), rankText(one)}
+					cells = []string{mean, scoreBounds(one.Lo, one.Hi, one.N), rankText(one)}
 					if !bounds {
 						cells[2] = strconv.FormatFloat(one.Rank, 'f', -1, 64)
 					}
@@ -269,6 +269,14 @@ func rankText(one orchestrate.Competitor) string {
 		return rank(one.Rank)
 	}
 	return fmt.Sprintf("%s (%s-%s)", rank(one.Rank), rank(one.RankLo), rank(one.RankHi))
+}
+
+// scoreBounds are those of a mean over images, missing where one image has none.
+func scoreBounds(lo, hi float64, images int) string {
+	if images < 2 {
+		return missing
+	}
+	return scoreText(lo) + " .. " + scoreText(hi)
 }
 
 // scoreText writes a mean with four digits that count.

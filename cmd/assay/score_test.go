@@ -111,3 +111,18 @@ func TestListMetrics(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, papers, 16)
 }
+
+// One image has no bounds: neither on the terminal nor in files.
+func TestScoreOfOneImage(t *testing.T) {
+	s := newShop(t, 2)
+	code, out, errs := s.assay("score --quiet --limit 1 --methods weights,random --metrics sparseness --out one" + common)
+	require.Equal(t, 0, code, errs)
+	require.Regexp(t, `(?m)^weights +[▸*]?\s*\S+ +- +[12]$`, out)
+	require.NotContains(t, out, " .. ")
+	text, err := os.ReadFile("one/ranks.csv")
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^\w+,,predicted,sparseness,weights,[^,]+,,,1,0,[12],,,`, string(text))
+	text, err = os.ReadFile("one/summary.csv")
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)sparseness,[^,]+,,,1,`, string(text))
+}
