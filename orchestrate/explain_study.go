@@ -97,8 +97,12 @@ func (p *Plan) checkMaps(study Study) error {
 func checkExplain(_ *Resolved, p Params) (Params, error) { return p, nil }
 
 // fitExplain looks for what a net cannot do before anything runs.
-func fitExplain(r *Resolved, n *ResolvedNet, _ *ResolvedData, p Params) (Params, error) {
+func fitExplain(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (Params, error) {
 	method, name, err := r.Catalogue.Method(p.Text(methodKey))
+	if err != nil {
+		return nil, err
+	}
+	shape, err := r.shapeOf(n, d)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +114,10 @@ func fitExplain(r *Resolved, n *ResolvedNet, _ *ResolvedData, p Params) (Params,
 		if e.Needs == "graph" && n.Info.BlackBox {
 			return nil, &inapplicable{usage.Errorf("method %s needs the graph of the net, and net %s is a black box (%s)", name, n.Name, n.Info.Reason)}
 		}
-		if err := checkLayer(n, name, m); err != nil {
+		if err := checkLayer(n, name, e, m); err != nil {
+			return nil, err
+		}
+		if err := r.checkMethodImputer(name, m, shape); err != nil {
 			return nil, err
 		}
 	}
@@ -120,9 +127,20 @@ func fitExplain(r *Resolved, n *ResolvedNet, _ *ResolvedData, p Params) (Params,
 // layerKey is the parameter of methods that name a layer; "" is the net's default.
 const layerKey = "layer"
 
-func checkLayer(n *ResolvedNet, name string, m *MethodSpec) error {
+// mapsFamily is the family of methods that look at a layer of maps, [C,h,w].
+const mapsFamily = "cam"
+
+func checkLayer(n *ResolvedNet, name string, e Entry, m *MethodSpec) error {
 	layer, _ := m.Params[layerKey].(string)
-	if layer == "" || len(n.Info.Layers) == 0 {
+	if len(n.Info.Layers) == 0 {
+		return nil
+	}
+	if e.Family == mapsFamily {
+		if err := checkMapLayer(n, name, orElse(layer, n.Info.DefaultLayer)); err != nil {
+			return err
+		}
+	}
+	if layer == "" {
 		return nil
 	}
 	var names []string
@@ -141,6 +159,30 @@ func checkLayer(n *ResolvedNet, name string, m *MethodSpec) error {
 	}
 	// Where a plan has several nets, a layer of one of them is left out for the others.
 	return &inapplicable{usage.Errorf("method %s: net %s has no layer %q: %s", name, n.Name, layer, hint)}
+}
+
+// checkMapLayer says that a method of mapsFamily finds no layer of maps in a net.
+func checkMapLayer(n *ResolvedNet, name, layer string) error {
+	if i := slices.IndexFunc(n.Info.Layers, func(l Layer) bool { return l.Name == layer }); i >= 0 {
+		if have := n.Info.Layers[i].Outputs; len(have) != 3 {
+			return &inapplicable{usage.Errorf("method %s: layer %s of net %s gives %v: want one of maps, [C,h,w]%s", name, layer, n.Name, have, layersOfMaps(n))}
+		}
+		return nil
+	}
+	if layer == "" {
+		return &inapplicable{usage.Errorf("method %s needs a layer of maps, [C,h,w], and net %s has none of its own for it%s", name, n.Name, layersOfMaps(n))}
+	}
+	return nil
+}
+
+// layersOfMaps is a hint: the last layer of maps that a net has.
+func layersOfMaps(n *ResolvedNet) string {
+	for _, l := range slices.Backward(n.Info.Layers) {
+		if len(l.Outputs) == 3 {
+			return ": layer=" + l.Name + " would be one"
+		}
+	}
+	return ": it has no such layer at all, so want another method"
 }
 
 // Rows of a method that an image surely asks for: what its parameters say that

@@ -60,8 +60,11 @@ func (r *resolver) openFiles(ctx context.Context) error {
 			for _, v := range values {
 				if text, ok := v.(string); ok {
 					open := openGiven
-					if d.Name == boxesKey {
+					switch d.Name {
+					case boxesKey:
 						open = openBoxes
+					case attributionsKey:
+						open = openAttributions
 					}
 					if err := r.openFile(ctx, text, open); err != nil {
 						return r.Plan.errorf(g.at+"."+d.Name, "%s: %w", d.Name, err)

@@ -128,7 +128,7 @@ func TestGridIsAProductWithoutRepeats(t *testing.T) {
 	require.Equal(t, 2, run("{edge: 2, solver: greedy, objective: [le, mo], schedule: paper, iterations: [5, 6]}"))
 	require.Equal(t, 5, run("{edge: 2, solver: [greedy, sa], iterations: 2, objective: [le, mo, le-mo]}"))
 	require.Len(t, warnings, 1)
-	require.Equal(t, 1, run("{edge: 2, iterations: 2, reference: [blur, 'blur(sigma=56)', 'blur( kernel = 31 )']}"))
+	require.Equal(t, 1, run("{edge: 2, iterations: 2, reference: ['blur(kernel=15)', 'blur(sigma=56,kernel=15)', 'blur( kernel = 15 )']}"))
 	require.Equal(t, 1, run("{edge: 2, iterations: 2, start: [random], schedule: paper, eta: [.999, 0.999]}"))
 }
 
@@ -216,8 +216,8 @@ func TestRecordsOfBounds(t *testing.T) {
 
 func TestPublishedRows(t *testing.T) {
 	w := newWorld(t, 3)
-	text := planText(w.dir, "trace", "{edge: [2, 4], solver: greedy, objective: le, reference: blur}") +
-		"reference:\n- {edge: 4, metric: value, value: 1e9, tolerance: 1, spread: .5}\n- {edge: 2, net: tiny, reference: blur, metric: prob-le, value: 0, tolerance: 1e9}\n"
+	text := planText(w.dir, "trace", "{edge: [2, 4], solver: greedy, objective: le, reference: 'blur(kernel=15)'}") +
+		"reference:\n- {edge: 4, metric: value, value: 1e9, tolerance: 1, spread: .5}\n- {edge: 2, net: tiny, reference: 'blur(kernel=15)', metric: prob-le, value: 0, tolerance: 1e9}\n"
 	p, err := orchestrate.ParsePlan("plan.yaml", []byte(text))
 	require.NoError(t, err)
 	outcome, err := w.run(p, "out")

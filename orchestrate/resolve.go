@@ -35,6 +35,9 @@ type Resolved struct {
 	labels  map[string]string
 	files   map[string]givenFile
 	checked map[string]bool
+	// faults are those of files that do not fit; targets tells of maps of other classes.
+	faults  map[string]error
+	targets []*otherTarget
 	means   *dataMeans
 	// Warnings are what the user should know but need not mend.
 	Warnings []string
@@ -525,6 +528,7 @@ func (r *resolver) hash(ctx context.Context, d *ResolvedData) (string, error) {
 // nothing for any of them are left out where others remain.
 func (r *resolver) checkItems() error {
 	var left leftOut
+	var bad []*badMaps
 	fitting := make([]bool, len(r.Points))
 	for _, n := range r.Nets {
 		for i := range r.Plan.Data {
@@ -541,9 +545,12 @@ func (r *resolver) checkItems() error {
 				}
 				_, err := r.fit(n, d, point)
 				var skip *inapplicable
+				var maps *badMaps
 				switch {
 				case errors.As(err, &skip):
 					left.add(err)
+				case errors.As(err, &maps):
+					bad = append(bad, maps)
 				case err != nil:
 					return r.Plan.errorf("$.grid", "%w", err)
 				default:
@@ -552,6 +559,10 @@ func (r *resolver) checkItems() error {
 			}
 		}
 	}
+	if bad != nil {
+		return r.Plan.errorf("$.grid", "%w", joinBadMaps(bad))
+	}
+	r.warnTargets()
 	if left.first == nil {
 		return nil
 	}

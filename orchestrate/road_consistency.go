@@ -37,7 +37,8 @@ type RankSetting struct {
 }
 
 // SettingAgreement is how alike two settings rank the same methods by a metric: rank
-// correlations for each seed and fraction, then averaged.
+// correlations for each seed and fraction, then averaged. Fractions 0 and 1 take no part:
+// all methods remove the same there.
 type SettingAgreement struct {
 	Data   string `json:"data,omitempty"` // where the plan has several
 	Target string `json:"target"`
@@ -173,6 +174,12 @@ func (t *rankTable) fractions(s RankSetting) []float64 {
 	return out
 }
 
+// informative are the fractions that can tell methods apart: without nothing, and
+// without everything, the net sees the same by any method.
+func (t *rankTable) informative(s RankSetting) []float64 {
+	return slices.DeleteFunc(t.fractions(s), func(f float64) bool { return f <= 0 || f >= 1 })
+}
+
 // row is the means of the competitors at a fraction for a seed, NaN for none.
 func (t *rankTable) row(s RankSetting, fraction float64, seed int) []float64 {
 	out := make([]float64, len(t.names))
@@ -202,9 +209,9 @@ func partner(f float64, there []float64, pairing string) (float64, bool) {
 // compare is the agreement of two settings.
 func (t *rankTable) compare(a, b RankSetting, pairing string, seeds int) SettingAgreement {
 	x, y := metrics.Setting{HigherIsBetter: a.Order == OrderLeRF}, metrics.Setting{HigherIsBetter: b.Order == OrderLeRF}
-	there := t.fractions(b)
+	there := t.informative(b)
 	for seed := range seeds {
-		for _, f := range t.fractions(a) {
+		for _, f := range t.informative(a) {
 			if g, ok := partner(f, there, pairing); ok {
 				x.Scores, y.Scores = append(x.Scores, t.row(a, f, seed)), append(y.Scores, t.row(b, g, seed))
 			}
@@ -218,7 +225,7 @@ func (t *rankTable) ofSeeds(a RankSetting, seeds int) SettingAgreement {
 	x, y := metrics.Setting{HigherIsBetter: a.Order == OrderLeRF}, metrics.Setting{HigherIsBetter: a.Order == OrderLeRF}
 	for s := range seeds {
 		for other := range s {
-			for _, f := range t.fractions(a) {
+			for _, f := range t.informative(a) {
 				x.Scores, y.Scores = append(x.Scores, t.row(a, f, other)), append(y.Scores, t.row(a, f, s))
 			}
 		}

@@ -92,8 +92,8 @@ func checkRoad(r *Resolved, p Params) (Params, error) {
 	if err != nil {
 		return nil, err
 	}
-	if imputer.entry.ID == otherImageReference {
-		return nil, usage.Errorf("imputer %s: removal takes no other image: want one of %s", imputer.short, imputerNames(r.Catalogue))
+	if why, never := removesNothing()[imputer.entry.ID]; never {
+		return nil, usage.Errorf("imputer %s: %s: want one of %s", imputer.short, why, imputerNames(r.Catalogue))
 	}
 	if p.Text(orderKey) == OrderRandom {
 		return out, nil
@@ -119,9 +119,17 @@ func checkRoad(r *Resolved, p Params) (Params, error) {
 	return out, nil
 }
 
+// removesNothing are imputers that removal cannot use, and why.
+func removesNothing() map[string]string {
+	return map[string]string{
+		otherImageReference: "removal takes no other image",
+		"patch-mean":        "pixels are removed one by one, and the mean of one pixel is that pixel, so that nothing would be removed (it is for trace, which deletes patches)",
+	}
+}
+
 func imputerNames(c Catalogue) string {
-	names := slices.DeleteFunc(ids(c.Imputers, func(e Entry) string { return e.ID }), func(id string) bool { return id == otherImageReference })
-	return listed(names)
+	never := removesNothing()
+	return listed(slices.DeleteFunc(ids(c.Imputers, func(e Entry) string { return e.ID }), func(id string) bool { return never[id] != "" }))
 }
 
 // neighboursOnly is the error of an imputer that tables have nothing for.
@@ -144,8 +152,8 @@ func fitRoad(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (Params, er
 	if err != nil {
 		return nil, err
 	}
-	if imputer.entry.Needs == NeedsMask && len(n.Info.Input) == 1 {
-		return nil, neighboursOnly(imputer.entry.ID)
+	if err := checkImputer(imputerKey, imputer, shape); err != nil {
+		return nil, err
 	}
 	return p, r.checkAttributions(n, d, p, shape)
 }

@@ -1,6 +1,7 @@
 package orchestrate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,21 +10,22 @@ import (
 // alike says in words what a correlation of rankings comes to: for readers, no test.
 func alike(v float64) string {
 	switch {
-	case v >= 1:
+	case v >= agreeFrom:
 		return "agree"
-	case v >= almostFrom:
-		return "almost agree"
-	case v >= largelyFrom:
-		return "largely agree"
-	case v > -largelyFrom:
+	case v >= mostlyFrom:
+		return "mostly agree"
+	case v >= hardlyFrom:
 		return "hardly agree"
+	case v > -hardlyFrom:
+		return "do not agree"
 	}
-	return "contradict each other"
+	return "disagree"
 }
 
 const (
-	almostFrom  = .9
-	largelyFrom = .5
+	agreeFrom  = .8
+	mostlyFrom = .5
+	hardlyFrom = .2
 )
 
 // verdicts say in words whether the ranking of methods depends on the order and on the
@@ -77,47 +79,59 @@ func (t *rankTable) where(net string, nets, frames bool) string {
 	return strings.Join(parts, ", ") + ": "
 }
 
-// sentence speaks of settings that differ in one thing.
+// sentence speaks of settings that differ in one thing: of the least and the most alike
+// of them. All are in ConsistencyCSVFile.
 func (t *rankTable) sentence(differs string, list []SettingAgreement, seeds int) string {
-	what := map[string][3]string{
-		orderKey:   {"whichever pixels are removed first", "which pixels are removed first", "with "},
-		imputerKey: {"whatever removed pixels become", "what removed pixels become", "in "},
+	what := map[string][2]string{
+		orderKey:   {"whichever pixels are removed first", "which pixels are removed first"},
+		imputerKey: {"whatever removed pixels become", "what removed pixels become"},
 	}[differs]
-	worst := 1.
-	var parts []string
-	for _, a := range list {
-		where, x, y := what[2]+a.A.Imputer, a.A.Order, a.B.Order
-		if differs == imputerKey {
-			where, x, y = what[2]+a.A.Order, a.A.Imputer, a.B.Imputer
-		}
-		if a.Spearman.Mean == nil {
-			parts = append(parts, fmt.Sprintf("%s, %s or %s ranks all methods alike", where, x, y))
-			continue
-		}
-		mean := *a.Spearman.Mean
-		worst = min(worst, mean)
-		number := fmt.Sprintf("%.2f", mean)
-		if a.Spearman.Error != nil {
-			number += fmt.Sprintf(" ± %.2f", *a.Spearman.Error)
-		}
-		if a.Undefined > 0 { // one of the two ranks all alike
-			number += fmt.Sprintf(", defined in %d of %d", a.Repeats, a.Repeats+a.Undefined)
-		}
-		parts = append(parts, fmt.Sprintf("%s, %s and %s %s (%s)", where, x, y, alike(mean), number))
+	subject := fmt.Sprintf("The ranking of the %d methods by %s ", len(t.names), t.metric)
+	defined := slices.DeleteFunc(slices.Clone(list), func(a SettingAgreement) bool { return a.Spearman.Mean == nil })
+	if len(defined) == 0 {
+		return subject + "cannot be compared by " + what[1] + ": at every fraction one of two settings ranks all methods alike."
 	}
-	lead := "is the same " + what[0]
-	switch {
-	case worst < largelyFrom:
-		lead = "depends on " + what[1]
-	case worst < almostFrom:
+	slices.SortStableFunc(defined, func(a, b SettingAgreement) int { return cmp.Compare(*a.Spearman.Mean, *b.Spearman.Mean) })
+	least, most := defined[0], defined[len(defined)-1]
+	lead := "depends on " + what[1]
+	switch worst := *least.Spearman.Mean; {
+	case worst >= 1:
+		lead = "is the same " + what[0]
+	case worst >= agreeFrom:
+		lead = "is much the same " + what[0]
+	case worst >= mostlyFrom:
 		lead = "is similar " + what[0]
-	case worst < 1:
-		lead = "is nearly the same " + what[0]
 	}
-	over := count(len(t.fractions(t.settings[0])), "fraction")
+	over := count(len(t.informative(t.settings[0])), "fraction")
 	if seeds > 1 {
 		over += " and " + count(seeds, "seed")
 	}
-	return fmt.Sprintf("The ranking of the %d methods by %s %s: %s (Spearman's correlation of ranks, mean and standard error over %s).",
-		len(t.names), t.metric, lead, strings.Join(parts, "; "), over)
+	note := "Spearman's correlation of ranks, mean and standard error over " + over
+	if len(list) == 1 {
+		return fmt.Sprintf("%s%s: %s (%s).", subject, lead, least.words(differs), note)
+	}
+	if n := len(list) - len(defined); n > 0 {
+		note += fmt.Sprintf("; %d of %s undefined", n, count(len(list), "pair"))
+	}
+	if len(defined) == 1 {
+		return fmt.Sprintf("%s%s: %s (%s; see %s).", subject, lead, least.words(differs), note, ConsistencyCSVFile)
+	}
+	return fmt.Sprintf("%s%s: least alike %s, most alike %s (%s; all %s in %s).",
+		subject, lead, least.words(differs), most.words(differs), note, count(len(list), "pair"), ConsistencyCSVFile)
+}
+
+// words name what two settings differ in, where, and how alike they are.
+func (a SettingAgreement) words(differs string) string {
+	where, x, y := "with "+a.A.Imputer, a.A.Order, a.B.Order
+	if differs == imputerKey {
+		where, x, y = "in "+a.A.Order, a.A.Imputer, a.B.Imputer
+	}
+	number := fmt.Sprintf("%+.2f", *a.Spearman.Mean)
+	if a.Spearman.Error != nil {
+		number += fmt.Sprintf(" ± %.2f", *a.Spearman.Error)
+	}
+	if a.Undefined > 0 { // one of the two ranks all alike
+		number += fmt.Sprintf(", defined in %d of %d", a.Repeats, a.Repeats+a.Undefined)
+	}
+	return fmt.Sprintf("%s %s and %s %s (%s)", where, x, y, alike(*a.Spearman.Mean), number)
 }

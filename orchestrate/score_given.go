@@ -17,6 +17,9 @@ import (
 // below it, such as the methods of an explain run, or itself where it is a file or
 // has files of maps but no index.
 func AttributionFolders(path string) ([]string, error) {
+	if err := noMaps(path); err != nil {
+		return nil, usage.Errorf("attributions: %w", err)
+	}
 	if filepath.Ext(path) == ".npz" {
 		return []string{path}, nil
 	}
@@ -135,8 +138,8 @@ func (r *Resolved) checkAttributions(n *ResolvedNet, d *ResolvedData, p Params, 
 		return nil
 	}
 	key := fmt.Sprint("attributions ", n.Index, " ", d.Index, " ", label, " ", p.Text(nanKey), shape)
-	if r.checked[key] {
-		return nil
+	if r.checked[key] || r.faults[key] != nil {
+		return r.faults[key]
 	}
 	g, err := r.attributions(p)
 	if err != nil {
@@ -172,7 +175,14 @@ func (r *Resolved) checkAttributions(n *ResolvedNet, d *ResolvedData, p Params, 
 	}
 	var wrong []string
 	if missing.count > 0 {
-		wrong = append(wrong, fmt.Sprintf("%d of %d images have no map (%s)", missing.count, d.Set.Len(), &missing))
+		text := fmt.Sprintf("%d of %d images have no map (%s)", missing.count, d.Set.Len(), &missing)
+		if missing.count == d.Set.Len() {
+			text += ": " + g.what()
+		}
+		if run := g.unfinished(); run != "" {
+			text += fmt.Sprintf(": the run %s is unfinished, and assay run %s --out %[1]s goes on with it", run, filepath.Join(run, PlanFile))
+		}
+		wrong = append(wrong, text)
 	}
 	if extra.count > 0 && r.Plan.Data[d.Index].Limit == 0 {
 		wrong = append(wrong, fmt.Sprintf("%d maps of no image (%s)", extra.count, &extra))
@@ -188,7 +198,14 @@ func (r *Resolved) checkAttributions(n *ResolvedNet, d *ResolvedData, p Params, 
 		wrong = append(wrong, fmt.Sprintf("%d maps with NaN or infinity (%s)%s", bad.count, &bad, hint))
 	}
 	if len(wrong) > 0 {
-		return usage.Errorf("attributions: %s: %s", filepath.Base(g.Path), strings.Join(wrong, "; "))
+		if r.faults == nil {
+			r.faults = map[string]error{}
+		}
+		r.faults[key] = &badMaps{usage.Errorf("attributions: %s: %s", filepath.Base(g.Path), strings.Join(wrong, "; "))}
+		return r.faults[key]
+	}
+	if run := g.unfinished(); run != "" {
+		r.warnOnce(fmt.Sprintf("attributions: the run %s is unfinished: it may have maps of some of its methods alone", run))
 	}
 	if bad.count > 0 {
 		r.warnOnce(fmt.Sprintf("%s: %d of %d maps have values that are no numbers and are skipped (%s)", g.Path, bad.count, d.Set.Len(), &bad))
@@ -200,9 +217,7 @@ func (r *Resolved) checkAttributions(n *ResolvedNet, d *ResolvedData, p Params, 
 		if i.Weights != "" && n.Hash != "" && i.Weights != n.Hash {
 			r.warnOnce(fmt.Sprintf("%s: the maps are of net %s with other weights than those of %s here", g.Path, i.Net, n.Name))
 		}
-		if t := p.Text("target"); i.Target != "" && i.Target != t {
-			r.warnOnce(fmt.Sprintf("%s: the maps explain the class by --target %s, the scores are by --target %s", g.Path, i.Target, t))
-		}
+		r.noteTarget(i, g.Path, p.Text("target"))
 	}
 	if r.checked == nil {
 		r.checked = map[string]bool{}

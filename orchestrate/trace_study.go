@@ -263,8 +263,8 @@ func fitFeatures(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (out Pa
 	}
 	if reference, err := r.Catalogue.spec(imputers, p.Text(referenceKey)); err != nil {
 		return nil, nil, err
-	} else if reference.entry.Needs == NeedsMask && len(shape) == 1 {
-		return nil, nil, neighboursOnly(reference.entry.ID)
+	} else if err := checkImputer(referenceKey, reference, shape); err != nil {
+		return nil, nil, err
 	}
 	if len(shape) != 1 {
 		edge := p.Int("edge")

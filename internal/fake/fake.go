@@ -98,6 +98,7 @@ func (b *Backend) Catalogue(context.Context) (orchestrate.Catalogue, error) {
 			{ID: "blur", Summary: "Gaussian blur", Parameters: []orchestrate.EntryParameter{
 				{Name: "kernel", Type: "int", Default: 31, Minimum: &one}, {Name: "sigma", Type: "float", Default: 56.0, Minimum: &one}}},
 			{ID: "uniform", Summary: "random numbers"},
+			{ID: "patch-mean", Summary: "the mean of each patch"},
 			{ID: "image", Summary: "another image", Parameters: []orchestrate.EntryParameter{{Name: "image", Type: "string", Default: ""}}},
 			{ID: "channel-mean", Summary: "the mean of every channel of the image"},
 			{ID: datasetMean, Needs: orchestrate.NeedsData, Summary: "the mean of every channel of the data"},

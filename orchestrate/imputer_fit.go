@@ -1,0 +1,63 @@
+package orchestrate
+
+import (
+	"github.com/assay-xai/assay/internal/usage"
+)
+
+// imputerFits says, by imputer, what parameters an input of a shape ([C,H,W] or [F])
+// does not allow, so that it shows before anything runs. The device side checks again.
+var imputerFits = map[string]func(s spec, shape []int) error{
+	"blur": blurFits,
+}
+
+// blurFits checks the kernel, which is reflected at the border.
+func blurFits(s spec, shape []int) error {
+	if len(shape) == 1 {
+		return neighboursOnly(s.entry.ID)
+	}
+	kernel, ok := s.params["kernel"].(int)
+	if !ok {
+		return nil
+	}
+	if kernel%2 == 0 {
+		return usage.Errorf("kernel %d: want an odd number", kernel)
+	}
+	height, width := shape[len(shape)-2], shape[len(shape)-1]
+	if most := 2*min(height, width) - 1; kernel > most {
+		return usage.Errorf("kernel %d on inputs of %dx%d: want at most %d, for example %s(kernel=%[4]d)", kernel, height, width, most, s.entry.ID)
+	}
+	return nil
+}
+
+// checkImputer says that an imputer can do nothing with inputs of a shape; what is the
+// parameter that names it.
+func checkImputer(what string, s spec, shape []int) error {
+	if s.entry.Needs == NeedsMask && len(shape) == 1 {
+		return neighboursOnly(s.entry.ID)
+	}
+	check := imputerFits[s.entry.ID]
+	if check == nil {
+		return nil
+	}
+	if err := check(s, shape); err != nil {
+		// Of a plan with several nets or imputers the others go on.
+		return &inapplicable{usage.Errorf("%s %s: %w", what, s.short, err)}
+	}
+	return nil
+}
+
+// baselineParameter is that of methods which names an imputer, with its defaults.
+const baselineParameter = "baseline"
+
+// checkMethodImputer is checkImputer for what a method deletes with.
+func (r *Resolved) checkMethodImputer(name string, m *MethodSpec, shape []int) error {
+	id, _ := m.Params[baselineParameter].(string)
+	if id == "" {
+		return nil
+	}
+	s, err := r.Catalogue.spec(imputers, id)
+	if err != nil {
+		return nil // no imputer: the method says what it is
+	}
+	return checkImputer("method "+name+": "+baselineParameter, s, shape)
+}
