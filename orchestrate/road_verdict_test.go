@@ -38,7 +38,9 @@ func TestSentence(t *testing.T) {
 // Without nothing, and without everything, methods cannot differ.
 func TestEndsTakeNoPart(t *testing.T) {
 	a, b := RankSetting{Imputer: "zero", Order: "morf"}, RankSetting{Imputer: "mean", Order: "morf"}
-	means := func(at, half float64) map[float64][]float64 { return map[float64][]float64{0: {at}, .5: {half}, 1: {at}} }
+	means := func(at, half float64) map[float64][]float64 {
+		return map[float64][]float64{0: {at}, .5: {half}, 1: {at}}
+	}
 	table := &rankTable{names: []string{"x", "y"}, means: map[RankSetting]map[string]map[float64][]float64{
 		a: {"x": means(1, .1), "y": means(2, .2)}, b: {"x": means(2, .3), "y": means(1, .4)}}}
 	got := table.compare(a, b, PairByRemoved, 1)
