@@ -14,12 +14,16 @@ import (
 	"github.com/assay-xai/assay/internal/usage"
 )
 
-// noMaps is the error of a path without maps that a study of maps was given.
+// noMaps is the error of a path that is not there, or is a run of a study without maps.
 func noMaps(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return usage.Errorf("%s: there is no such file or folder", path)
 	}
-	return nil
+	plan, err := readPrior(path)
+	if err == nil && plan != nil && plan.Study != explainID {
+		return usage.Errorf("%s is a run of %s: want an %s run, an .npz of maps by image id, or a folder of them", path, plan.Study, explainID)
+	}
+	return nil // of another fault the reader tells
 }
 
 // openAttributions is openGiven for maps alone, and says what else a folder is.
@@ -27,14 +31,8 @@ func openAttributions(ctx context.Context, path string) (givenFile, error) {
 	if err := noMaps(path); err != nil {
 		return nil, err
 	}
-	if root := runOf(path); root == path {
-		switch plan, err := readPrior(root); {
-		case err != nil || plan == nil:
-		case plan.Study != explainID:
-			return nil, usage.Errorf("%s is a run of %s: want an %s run, an .npz of maps by image id, or a folder of them", path, plan.Study, explainID)
-		case !ended(root):
-			return nil, usage.Errorf("%s is an %s run that is unfinished and has no maps yet: assay run %s --out %s goes on with it", path, explainID, filepath.Join(path, PlanFile), path)
-		}
+	if runOf(path) == path && !ended(path) {
+		return nil, usage.Errorf("%s is an %s run that is unfinished and has no maps yet: assay run %s --out %s goes on with it", path, explainID, filepath.Join(path, PlanFile), path)
 	}
 	return openGiven(ctx, path)
 }

@@ -32,11 +32,12 @@ func TestAttributionsThatAreNoMaps(t *testing.T) {
 
 	_, err = w.run(w.plan("eval", "{}"), "other")
 	require.NoError(t, err)
-	folders, err := orchestrate.AttributionFolders(w.path("other"))
-	require.NoError(t, err)
+	_, err = orchestrate.AttributionFolders(w.path("other"))
+	require.ErrorIs(t, err, usage.Err)
+	require.ErrorContains(t, err, "is a run of eval: want an explain run")
 	for _, study := range []string{"score", "road"} {
 		p := w.plan(study, "{}")
-		p.Grid = map[string]any{"attributions": folders[0]}
+		p.Grid = map[string]any{"attributions": w.path("other")}
 		_, err = w.run(p, "no")
 		require.ErrorIs(t, err, usage.Err)
 		require.ErrorContains(t, err, "is a run of eval: want an explain run")
