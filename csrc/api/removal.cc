@@ -30,7 +30,7 @@ std::vector<bool> not_finite(const at::Tensor& rows) {
   if (rows.is_cpu() && rows.scalar_type() == at::kFloat) return rows_not_finite(rows.contiguous());
   const at::Tensor marks = at::isnan(finite_mark(rows)).to(at::kCPU).contiguous();
   const bool* const begin = marks.const_data_ptr<bool>();
-  return {begin, begin + marks.numel()};
+  return std::vector<bool>(begin, begin + marks.numel());
 }
 
 struct Sizes {
