@@ -28,8 +28,9 @@ type entry struct {
 	sums       record.Sums
 	features   int
 	edge       int
-	points     []int // deleted features at each point of curve
-	curve      record.Curve
+	points     []int        // deleted features at each point of curve
+	curve      record.Curve // by probability
+	scored     record.Curve // by the output that the objective looks at
 	cost       record.Cost
 	epoch      *record.TrainingEpoch
 	stats      *record.Map
@@ -102,10 +103,28 @@ func newEntry(rec record.Record) *entry {
 		e.trace, e.value, e.sums, e.features, e.edge = true, t.Value, t.Sums, t.Features, t.EdgePatches
 		e.points = thin(t.Features)
 		e.curve = record.Curve{Le: pick(t.Curves.Prob.Le, e.points), Mo: pick(t.Curves.Prob.Mo, e.points)}
+		e.scored = e.curve
+		if c, on := scoredCurve(t); on != probOutput {
+			e.scored = record.Curve{Le: pick(c.Le, e.points), Mo: pick(c.Mo, e.points)}
+		}
 		g.objective, g.scoreOn, g.solver, g.features, g.edge = t.Objective, t.ScoreOn, t.Solver, t.Features, t.EdgePatches
 	}
 	e.group = g
 	return e
+}
+
+// The outputs that objectives look at.
+const (
+	probOutput  = "prob"
+	logitOutput = "logit"
+)
+
+// scoredCurve is the curve that the value of a search is of.
+func scoredCurve(t *record.Trace) (c record.Curve, on string) {
+	if t.ScoreOn == logitOutput {
+		return t.Curves.Logit, logitOutput
+	}
+	return t.Curves.Prob, probOutput
 }
 
 // newEntryScore keeps the curves of a score, thinned.

@@ -105,18 +105,19 @@ func (r *run) explainPage(ctx context.Context) (*explainPage, error) {
 			p.MoreColumns = max(p.MoreColumns, len(columns)-sheetColumns)
 			columns = columns[:sheetColumns]
 		}
-		s := sheet{}
+		s, signed := sheet{}, make([]bool, len(columns))
 		if len(nets) > 1 {
 			s.Title = net
 		}
-		for _, g := range columns {
+		for j, g := range columns {
+			signed[j] = g.signedOn(shown)
 			s.Columns = append(s.Columns, r.columnName(g))
 		}
 		for j, k := range shown {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			row, ok, err := r.sheetRow(p, k, columns, maps, defined, fmt.Sprintf("v%d-%d", i, j))
+			row, ok, err := r.sheetRow(p, k, columns, signed, maps, defined, fmt.Sprintf("v%d-%d", i, j))
 			if err != nil {
 				return nil, err
 			}
@@ -172,21 +173,21 @@ func (r *run) columnName(g *group) string {
 }
 
 // sheetRow is the row of an image, false where none of the groups has it.
-func (r *run) sheetRow(p *explainPage, k imageKey, columns []*group, maps *openedMaps, defined map[imageKey]*view, id string) (row sheetRow, ok bool, err error) {
+func (r *run) sheetRow(p *explainPage, k imageKey, columns []*group, signed []bool, maps *openedMaps, defined map[imageKey]*view, id string) (row sheetRow, ok bool, err error) {
 	row = sheetRow{Image: k.id}
 	if row.View = defined[k]; row.View != nil {
 		row.Defined = true
 	} else if row.View, row.NoView = r.openView(k, id); row.View != nil {
 		defined[k] = row.View
 	}
-	for _, g := range columns {
+	for i, g := range columns {
 		cell := sheetCell{Why: "no result"}
 		if at := slices.IndexFunc(g.entries, func(e *entry) bool { return e.key() == k }); at >= 0 {
 			e := g.entries[at]
 			if row.Target == "" {
 				row.Target, row.P = r.class(e.net, e.target).String(), targetProbability(e)
 			}
-			if cell, err = r.sheetCell(p, e, row, maps); err != nil {
+			if cell, err = r.sheetCell(p, e, row, signed[i], maps); err != nil {
 				return row, false, err
 			}
 			ok = true
@@ -206,7 +207,13 @@ func targetProbability(e *entry) string {
 	return ""
 }
 
-func (r *run) sheetCell(p *explainPage, e *entry, row sheetRow, maps *openedMaps) (sheetCell, error) {
+// signedOn says that a method has negative values on any of the images, so that all
+// its pictures of a page have one scale of colours.
+func (g *group) signedOn(shown []imageKey) bool {
+	return slices.ContainsFunc(g.entries, func(e *entry) bool { return e.stats != nil && e.stats.Min < 0 && slices.Contains(shown, e.key()) })
+}
+
+func (r *run) sheetCell(p *explainPage, e *entry, row sheetRow, signed bool, maps *openedMaps) (sheetCell, error) {
 	values, shape, why := maps.read(e)
 	if why != "" {
 		return sheetCell{Why: why}, nil
@@ -221,6 +228,7 @@ func (r *run) sheetCell(p *explainPage, e *entry, row sheetRow, maps *openedMaps
 		cell.ViewID = v.ID
 	}
 	small := m.Shrunk(sheetSide)
+	small.Signed = small.Signed || signed
 	cell.Signed = small.Signed
 	p.Diverging, p.Sequential = p.Diverging || small.Signed, p.Sequential || !small.Signed
 	cell.Describe = fmt.Sprintf("%s on %s: the colours end at %s", e.group.method, e.image, strconv.FormatFloat(small.Scale, 'g', 3, 64))

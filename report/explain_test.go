@@ -162,3 +162,27 @@ func TestContactSheetOfTables(t *testing.T) {
 	strip := page.one(t, "svg.wide")
 	require.Equal(t, image.Rect(0, 0, 3, 1), decoded(t, strip.all("image")[0].attr["href"]).Bounds())
 }
+
+// One method has one scale of colours on a page, and its name breaks after punctuation.
+func TestContactSheetScaleOfMethod(t *testing.T) {
+	f := newFakeRun(t)
+	f.file("plan.yaml", strings.Replace(explainPlan, "gradient, cam(layer=x), cam", "'ig(steps=20,x=1)', cam", 1))
+	ids := []string{"a.png", "b.png"}
+	positive, negative := []float32{1, 2, 3, 4}, []float32{1, -2, 3, 4}
+	index := `{"method": %q, "net": "tiny", "target": "predicted", "reduce": "none"}`
+	f.maps("ig", fmt.Sprintf(index, "ig(steps=20,x=1)"), ids, [][]float32{positive, negative}, []int{1, 2, 2})
+	f.maps("cam", fmt.Sprintf(index, "cam"), ids, [][]float32{positive, positive}, []int{1, 2, 2})
+	for i, id := range ids {
+		f.add(explainRecord(fmt.Sprint("i", i), "tiny", id, "ig(steps=20,x=1)", 0, record.Map{Min: 1 - 3*float64(i), Max: 4}),
+			explainRecord(fmt.Sprint("c", i), "tiny", id, "cam", 0, record.Map{Min: 1, Max: 4}))
+	}
+	text := f.write(Options{})
+	require.Contains(t, text, `<th scope="col">ig(<wbr>steps=<wbr>20,<wbr>x=<wbr>1)</th>`)
+	rows := parse(t, text).one(t, "table.sheet-table").all("tr")[1:]
+	pixel := func(row, column int) color.Color {
+		return decoded(t, rows[row].all("td")[column].all("image")[0].attr["href"]).At(1, 1)
+	}
+	require.Equal(t, pixel(1, 0), pixel(0, 0), "the largest value of the method has one colour")
+	require.NotEqual(t, pixel(1, 0), pixel(1, 1), "a method without negative values has the other scale")
+	require.Equal(t, pixel(0, 1), pixel(1, 1))
+}

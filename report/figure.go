@@ -86,6 +86,28 @@ func probabilityPlane(width, height float64) plane {
 	return plane{Width: width, Height: height, Left: 34, Right: width - 10, Top: 10, Bottom: height - 38, XMax: 1, YMax: 1}
 }
 
+// outputPlane is the plane of curves by an output: a logit's goes as far as they do,
+// with a little air.
+func outputPlane(width, height float64, on string, curves ...[]float64) plane {
+	p := probabilityPlane(width, height)
+	if on != logitOutput {
+		return p
+	}
+	p.YMin, p.YMax = math.Inf(1), math.Inf(-1)
+	for _, c := range curves {
+		for _, v := range c {
+			p.YMin, p.YMax = min(p.YMin, v), max(p.YMax, v)
+		}
+	}
+	const air = .04
+	d := air * (p.YMax - p.YMin)
+	if d == 0 {
+		d = 1
+	}
+	p.YMin, p.YMax = math.Floor((p.YMin-d)*100)/100, math.Ceil((p.YMax+d)*100)/100 // as the page writes them
+	return p
+}
+
 func newCurveFigure(p plane, fractions, le, mo []float64, yLabel string) *curveFigure {
 	f := &curveFigure{plane: p, YLabel: yLabel}
 	for _, x := range []float64{0, .25, .5, .75, 1} {
@@ -106,25 +128,27 @@ func newCurveFigure(p plane, fractions, le, mo []float64, yLabel string) *curveF
 func recordFigure(t *record.Trace) *curveFigure {
 	at := thin(t.Features)
 	xs := fractions(at, t.Features)
-	c := t.Curves.Prob
-	f := newCurveFigure(probabilityPlane(figureWidth, figureHeight), xs, pick(c.Le, at), pick(c.Mo, at), "probability")
+	c, on := scoredCurve(t)
+	le, mo := pick(c.Le, at), pick(c.Mo, at)
+	f := newCurveFigure(outputPlane(figureWidth, figureHeight, on, le, mo), xs, le, mo, strings.ToLower(outputWord(on)))
 	f.Steps = t.Features
-	f.Describe = "Probability of the tracked class while patches are deleted. Least relevant first: from " +
+	f.Describe = outputWord(on) + " of the tracked class while patches are deleted. Least relevant first: from " +
 		decimal(c.Le[0], 2) + " to " + decimal(c.Le[t.Features/2], 2) + " with half of them deleted. Most relevant first: to " +
 		decimal(c.Mo[t.Features/2], 2) + "."
 	return f
 }
 
 // meanFigure draws a group's mean curves with their bands.
-func meanFigure(s statistics, features int, width, height float64) *curveFigure {
+func meanFigure(s statistics, on string, features int, width, height float64) *curveFigure {
 	xs := fractions(s.points, features)
-	p := probabilityPlane(width, height)
-	f := newCurveFigure(p, xs, s.le.Mean, s.mo.Mean, "mean probability")
+	le, mo := s.scoredLe, s.scoredMo
+	p := outputPlane(width, height, on, le.Lo, le.Hi, mo.Lo, mo.Hi)
+	f := newCurveFigure(p, xs, le.Mean, mo.Mean, "mean "+strings.ToLower(outputWord(on)))
 	if s.images > 1 {
-		f.LeBand = p.between(xs, s.le.Hi, s.le.Lo)
-		f.MoBand = p.between(xs, s.mo.Hi, s.mo.Lo)
+		f.LeBand = p.between(xs, le.Hi, le.Lo)
+		f.MoBand = p.between(xs, mo.Hi, mo.Lo)
 	}
-	f.Describe = "Mean probability of the tracked class while patches are deleted, least relevant first and most relevant first."
+	f.Describe = "Mean " + strings.ToLower(outputWord(on)) + " of the tracked class while patches are deleted, least relevant first and most relevant first."
 	return f
 }
 

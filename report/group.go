@@ -257,7 +257,9 @@ type statistics struct {
 	value, point      interval // objective, and the same divided by t+1
 	prob, logit       record.LeMo
 	points            []int
-	le, mo            metrics.Band
+	le, mo            metrics.Band // by probability
+	scoredLe          metrics.Band // by the output that the objective looks at
+	scoredMo          metrics.Band
 	seconds           float64
 	evaluations, rows int64
 }
@@ -278,6 +280,9 @@ func (g *group) statistics() statistics {
 		s.rows += e.cost.Forwards
 		row := append([]float64{e.value, e.sums.Prob.Le, e.sums.Prob.Mo, e.sums.Logit.Le, e.sums.Logit.Mo}, e.curve.Le...)
 		row = append(row, e.curve.Mo...)
+		if g.scoreOn == logitOutput {
+			row = append(append(row, e.scored.Le...), e.scored.Mo...)
+		}
 		if i > 0 && e.key() == last {
 			for j, v := range row {
 				rows[len(rows)-1][j] += v
@@ -305,5 +310,9 @@ func (g *group) statistics() statistics {
 	s.points = g.entries[0].points
 	m := len(s.points)
 	s.le, s.mo = part(b, 5, 5+m), part(b, 5+m, 5+2*m)
+	s.scoredLe, s.scoredMo = s.le, s.mo
+	if g.scoreOn == logitOutput {
+		s.scoredLe, s.scoredMo = part(b, 5+2*m, 5+3*m), part(b, 5+3*m, 5+4*m)
+	}
 	return s
 }

@@ -22,7 +22,13 @@ var pageTemplate = template.Must(template.New("").Funcs(template.FuncMap{
 	"hundredth": func(v float64) string { return coordinate(v * 100) },
 	"sub":       func(a, b float64) float64 { return a - b },
 	"dict":      dict,
+	"breakable": breakable,
 }).ParseFS(assets, "assets/*.html"))
+
+// breakable lets a name's lines end after its punctuation, not within words.
+func breakable(name string) template.HTML {
+	return template.HTML(strings.NewReplacer(",", ",<wbr>", "(", "(<wbr>", "=", "=<wbr>", "·", "·<wbr>").Replace(template.HTMLEscapeString(name)))
+}
 
 // dict hands several values to a template: names and values in turn.
 func dict(pairs ...any) (map[string]any, error) {

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"fmt"
 	"image/color"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -90,4 +92,65 @@ func TestReportIsDeterministic(t *testing.T) {
 	second, err := os.ReadFile(filepath.Join(f.out, FileName))
 	require.NoError(t, err)
 	require.Equal(t, first, string(second))
+}
+
+// The curves of a search on the logit are those that its value is the sum of.
+func TestCurvesOnLogit(t *testing.T) {
+	f := newFakeRun(t)
+	f.file("plan.yaml", fmt.Sprintf(fakePlan, ""))
+	want := map[string]*record.Trace{}
+	for i, on := range []string{"prob", "logit"} {
+		for _, name := range []string{"a.png", "b.png"} {
+			tr := fakeTrace(name, 4, .5, .5, .3, .9, 0)
+			if tr.ScoreOn = on; on == "logit" {
+				tr.Value = tr.Sums.Logit.Le - tr.Sums.Logit.Mo
+			}
+			rec := fakeRecord(fmt.Sprint(name, i), name, 1, 1, tr)
+			rec.Params["scoreOn"] = on
+			f.add(rec)
+			want[name+on] = tr
+		}
+	}
+	page := parse(t, f.write(Options{}))
+	panels := page.all("figure.mean")
+	require.Len(t, panels, 2)
+	curves := map[string]func(*record.Trace) record.Curve{
+		"prob":  func(tr *record.Trace) record.Curve { return tr.Curves.Prob },
+		"logit": func(tr *record.Trace) record.Curve { return tr.Curves.Logit },
+	}
+	seen := map[string]bool{}
+	for _, panel := range panels {
+		on, word := "prob", "probability"
+		if strings.Contains(panel.one(t, "h3").text, "logit") {
+			on, word = "logit", "logit"
+		}
+		seen[on] = true
+		a, b := curves[on](want["a.png"+on]), curves[on](want["b.png"+on])
+		_, le := panel.curveOf(t, "le")
+		_, mo := panel.curveOf(t, "mo")
+		sum := 0.
+		for k := range le {
+			require.InDelta(t, (a.Le[k]+b.Le[k])/2, le[k], .01)
+			require.InDelta(t, (a.Mo[k]+b.Mo[k])/2, mo[k], .01)
+			sum += le[k] - mo[k]
+		}
+		require.InDelta(t, (want["a.png"+on].Value+want["b.png"+on].Value)/2, sum, .1, "the area is the value")
+		require.Contains(t, panel.text, "LeRF sum minus MoRF sum by "+word+", which is drawn")
+	}
+	require.Len(t, seen, 2)
+	for _, result := range page.all("section.result") {
+		plot := result.one(t, "figure.curves").one(t, "svg.plot")
+		on := "prob"
+		if strings.Contains(result.one(t, "div.numbers").text, "MoRF sum by logit") {
+			on = "logit"
+			require.Contains(t, plot.attr["aria-label"], "Logit of the tracked class")
+		}
+		_, le := plot.curve(t, "le")
+		a, b := curves[on](want["a.png"+on]).Le, curves[on](want["b.png"+on]).Le
+		require.True(t, math.Abs(a[3]-le[3]) < .01 || math.Abs(b[3]-le[3]) < .01)
+	}
+}
+
+func (n *node) curveOf(t *testing.T, class string) (xs, ys []float64) {
+	return n.one(t, "svg.plot").curve(t, class)
 }

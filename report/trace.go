@@ -30,6 +30,7 @@ type panel struct {
 	Point      string
 	Band       bool
 	Objective  string
+	Output     string // that curves and value are of
 	Sum        string // "LeRF 40.1 − MoRF 8.4", by probability
 	FeatureSet string
 }
@@ -75,10 +76,10 @@ func newPanel(g *group, s statistics, alone bool) panel {
 	if alone {
 		w, h = 620, 320
 	}
-	return panel{Title: g.label, Figure: meanFigure(s, g.features, w, h), Images: s.images, Value: value(s.value.Mean),
+	return panel{Title: g.label, Figure: meanFigure(s, g.scoreOn, g.features, w, h), Images: s.images, Value: value(s.value.Mean),
 		CI: value(s.value.Lo) + " to " + value(s.value.Hi), Point: decimal(s.point.Mean, 3), Band: s.images > 1,
-		Objective: objectiveName(g.objective, g.scoreOn),
-		Sum:       "LeRF " + value(s.prob.Le) + ", MoRF " + value(s.prob.Mo), FeatureSet: featureSet(g)}
+		Objective: objectiveName(g.objective, g.scoreOn), Output: outputWord(g.scoreOn),
+		Sum: "LeRF " + value(s.prob.Le) + ", MoRF " + value(s.prob.Mo), FeatureSet: featureSet(g)}
 }
 
 func featureSet(g *group) string {

@@ -157,3 +157,11 @@ func referenceWords(spec string, images bool) string {
 	}
 	return "are replaced by the reference " + spec
 }
+
+// outputWord begins a sentence with the output that a score is on.
+func outputWord(scoreOn string) string {
+	if scoreOn == logitOutput {
+		return "Logit"
+	}
+	return "Probability"
+}
