@@ -107,6 +107,27 @@ func load(ctx context.Context, out string, opt Options) (*run, error) {
 	return r, nil
 }
 
+// summaryPath is where a file of the summary is.
+func (r *run) summaryPath(name string) string {
+	return filepath.Join(cmp.Or(r.opt.Summary, r.out), name)
+}
+
+// unfinished says how far a run is that has not ended, "" where it has.
+func (r *run) unfinished() string {
+	if r.opt.Unfinished != "" {
+		return r.opt.Unfinished
+	}
+	if r.plan.Study == "" { // of trainings, and of runs without a plan
+		return ""
+	}
+	for _, name := range []string{"summary.json", "summary.csv"} {
+		if _, err := os.Stat(filepath.Join(r.out, name)); err == nil {
+			return ""
+		}
+	}
+	return fmt.Sprintf("unfinished: %s, and the run has no summary", plural(len(r.entries)+len(r.failures), "unit has a record", "units have a record"))
+}
+
 func (r *run) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
@@ -236,7 +257,7 @@ func (r *run) className(net string, class int) string {
 }
 
 func (r *run) readSummary() {
-	f, err := os.Open(filepath.Join(r.out, "summary.csv"))
+	f, err := os.Open(r.summaryPath("summary.csv"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}

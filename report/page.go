@@ -67,6 +67,7 @@ type page struct {
 	Env, MoreEnv        []fact
 	Plan                string
 	Empty               bool
+	Unfinished          string // how far the run is; "": it has ended
 
 	Style    template.CSS
 	Gradient template.CSS
@@ -97,6 +98,7 @@ func (r *run) page(ctx context.Context) (*page, error) {
 	p.Style, p.Script = template.CSS(style), template.JS(script)
 	p.Gradient = template.CSS(heatGradient())
 	p.Empty = len(r.entries) == 0
+	p.Unfinished = r.unfinished()
 	study := r.study()
 	p.Kind = studyName(study)
 	p.Title = cmp.Or(r.opt.Title, r.plan.Title, r.defaultTitle(study))

@@ -37,6 +37,12 @@ type Options struct {
 	// Plots asks for OUT/plots with mean-curves.svg, .png and .csv as well, and
 	// the charts that the plan asks for, figure-1-1 and so on.
 	Plots bool
+	// Unfinished says how far a run is that has not ended, for the top of the page; "": it
+	// has, or has no summary, which the page says by itself.
+	Unfinished string
+	// Summary is the folder of the files of a summary (summary.csv and so on) of an
+	// unfinished run; "": that of the run.
+	Summary string
 }
 
 const (

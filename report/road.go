@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -110,9 +109,9 @@ const (
 	orderMoRF, orderLeRF, orderRandom = "morf", "lerf", "random"
 )
 
-// readJSON reads a file of the run; false where there is none, or it cannot be read.
+// readJSON reads a file of the summary; false where there is none, or it cannot be read.
 func (r *run) readJSON(name string, into any) bool {
-	text, err := os.ReadFile(filepath.Join(r.out, name))
+	text, err := os.ReadFile(r.summaryPath(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
@@ -130,7 +129,7 @@ func (r *run) roadPage(ctx context.Context) (*roadPage, error) {
 	p := &roadPage{Runtime: r.roadRuntime()}
 	var rows []roadRow
 	if !r.readJSON("summary.json", &rows) {
-		r.note("There is no summary yet: curves and ranks come with it, once all units are done.")
+		r.note("There is no summary yet: curves and ranks come with it.")
 	}
 	rows = slices.DeleteFunc(rows, func(row roadRow) bool { return row.N == 0 || row.Mean == nil || row.Lo == nil || row.Hi == nil })
 	var consistency roadConsistency

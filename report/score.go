@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -96,7 +95,7 @@ type winCell struct {
 const curveLines = chartLines
 
 func (r *run) readContests() []contest {
-	text, err := os.ReadFile(filepath.Join(r.out, "contests.json"))
+	text, err := os.ReadFile(r.summaryPath("contests.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -160,7 +159,7 @@ type claimLine struct {
 
 // claims reads what became of the plan's claims.
 func (r *run) claims() []claimLine {
-	text, err := os.ReadFile(filepath.Join(r.out, "claims.json"))
+	text, err := os.ReadFile(r.summaryPath("claims.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
