@@ -89,10 +89,10 @@ func (r roadRow) fraction() float64 {
 }
 
 // place is what a panel is of.
-type roadPlace struct{ net, data, target, ties string }
+type roadPlace struct{ net, data, target, ties, fractions string }
 
 func (r roadRow) place() roadPlace {
-	return roadPlace{r.Net, r.text("data"), r.text("target"), r.text("ties")}
+	return roadPlace{r.Net, r.text("data"), r.text("target"), r.text("ties"), r.text("fractions")}
 }
 
 // in says that a row is of a place and imputer; random orders break no ties.
@@ -176,7 +176,8 @@ func (p roadPlace) title(all []roadPlace) string {
 	var parts []string
 	for _, get := range []func(roadPlace) string{
 		func(p roadPlace) string { return p.net }, func(p roadPlace) string { return p.data },
-		func(p roadPlace) string { return "target " + p.target }, func(p roadPlace) string { return "ties " + p.ties }} {
+		func(p roadPlace) string { return "target " + p.target }, func(p roadPlace) string { return "ties " + p.ties },
+		func(p roadPlace) string { return "fractions " + p.fractions }} {
 		if slices.ContainsFunc(all, func(o roadPlace) bool { return get(o) != get(p) }) && get(p) != "" {
 			parts = append(parts, get(p))
 		}

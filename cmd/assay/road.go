@@ -153,11 +153,33 @@ func valuesOf(c *cli.Context, flag string) ([]any, error) {
 }
 
 // roadPlace is what one table is of.
-type roadPlace struct{ net, data, target, imputer, ties string }
+type roadPlace struct{ net, data, target, imputer, ties, fractions string }
 
 func placeOf(row orchestrate.SummaryRow) roadPlace {
 	text := func(key string) string { return row.Params.Text(key) }
-	return roadPlace{row.Net, text("data"), fmt.Sprint(orDash(row.Params["target"])), text("imputer"), text("ties")}
+	return roadPlace{row.Net, text("data"), fmt.Sprint(orDash(row.Params["target"])), text("imputer"), text("ties"), text("fractions")}
+}
+
+// title names a place, with what differs from others.
+func (p roadPlace) title(all []roadPlace) string {
+	words := []string{p.net}
+	if p.data != "" {
+		words = append(words, p.data)
+	}
+	words = append(words, "imputer "+p.imputer)
+	for _, d := range []struct {
+		what string
+		of   func(roadPlace) string
+	}{
+		{"target", func(p roadPlace) string { return p.target }},
+		{"ties", func(p roadPlace) string { return p.ties }},
+		{"fractions", func(p roadPlace) string { return p.fractions }},
+	} {
+		if v := d.of(p); v != "" && slices.ContainsFunc(all, func(o roadPlace) bool { return d.of(o) != v }) {
+			words = append(words, d.what+" "+v)
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // roadLine is a row of a table: one method in one order.
@@ -193,13 +215,7 @@ func showRoad(env environment, r *orchestrate.Resolved, outcome orchestrate.Outc
 		if i > 0 {
 			fmt.Fprintln(env.stdout)
 		}
-		words := []string{}
-		for _, s := range []string{p.net, p.data, "imputer " + p.imputer} {
-			if s != "" {
-				words = append(words, s)
-			}
-		}
-		fmt.Fprintf(env.stdout, "%s: %s\n", strings.Join(words, ", "), map[string]string{"accuracy": "accuracy of the net", "probability": "mean probability of the target"}[curve]+" by the fraction of pixels that is removed")
+		fmt.Fprintf(env.stdout, "%s: %s\n", p.title(places), map[string]string{"accuracy": "accuracy of the net", "probability": "mean probability of the target"}[curve]+" by the fraction of pixels that is removed")
 		images = max(images, printRoad(env, r, outcome.Summary, p, curve, mean))
 		printCombined(env, r, outcome.Summary, p)
 	}

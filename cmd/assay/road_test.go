@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -42,6 +43,33 @@ func TestRoadCommand(t *testing.T) {
 		names = append(names, c.Name)
 	}
 	require.ElementsMatch(t, []string{"plain", "weights", "random"}, names)
+}
+
+// Tables of one imputer say in what they differ.
+func TestRoadTablesAreNamed(t *testing.T) {
+	s := newShop(t, 3)
+	code, out, errs := s.assay("road --methods weights,random --imputers zero --fractions .5 --ties random,index --reduce sum,abs-sum --target label,predicted --out run" + common)
+	require.Equal(t, 0, code, errs)
+	titles := regexp.MustCompile(`(?m)^tiny.*:`).FindAllString(out, -1)
+	require.Len(t, titles, 4)
+	for _, want := range []string{"target label, ties random", "target label, ties index", "target predicted, ties random", "target predicted, ties index"} {
+		require.Contains(t, out, "tiny, imputer zero, "+want+": accuracy")
+	}
+	require.Regexp(t, `(?m)^morf +weights abs-sum `, out)
+
+	s.write("lists.yaml", strings.Replace(contentOf(t, "run/plan.yaml"), "fractions: \"0.5\"", "fractions: [[.2, .5], [.5, .9]]", 1))
+	code, out, errs = s.assay("run lists.yaml --out lists")
+	require.Equal(t, 0, code, errs)
+	require.Contains(t, out, "ties index, fractions 0.2,0.5: accuracy")
+	require.Contains(t, out, "ties index, fractions 0.5,0.9: accuracy")
+	page := contentOf(t, "lists/report.html")
+	require.Contains(t, page, "fractions 0.5,0.9")
+}
+
+func contentOf(t *testing.T, path string) string {
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
 }
 
 func TestRoadByChanceAlone(t *testing.T) {
