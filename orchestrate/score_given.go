@@ -37,9 +37,13 @@ func AttributionFolders(path string) ([]string, error) {
 	return out, nil
 }
 
-// readIndex is the index of a folder of maps, nil where there is none.
+// readIndex is the index of a folder of maps, or of that which a file of an explain
+// run lies in; nil where there is none.
 func readIndex(path string, folder bool) (*dataset.MapIndex, error) {
 	if !folder {
+		if index, err := dataset.ReadMapIndex(filepath.Dir(path)); err == nil && chunkOf(path) {
+			return &index, nil
+		}
 		return nil, nil
 	}
 	index, err := dataset.ReadMapIndex(path)

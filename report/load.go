@@ -40,10 +40,12 @@ type planInfo struct {
 		Items  int    `yaml:"items"`
 		Absent string `yaml:"absent"`
 	} `yaml:"data"`
-	Grid      map[string]any   `yaml:"grid"`
-	Grids     []map[string]any `yaml:"grids"`
-	Device    string           `yaml:"device"`
-	Precision string           `yaml:"precision"`
+	// Files are the paths of the files that the grid names, by NAME#HASH.
+	Files     map[string]string `yaml:"files"`
+	Grid      map[string]any    `yaml:"grid"`
+	Grids     []map[string]any  `yaml:"grids"`
+	Device    string            `yaml:"device"`
+	Precision string            `yaml:"precision"`
 	Report    struct {
 		Images  *int         `yaml:"images"`
 		Alpha   float64      `yaml:"alpha"`

@@ -147,6 +147,9 @@ func (r *run) page(ctx context.Context) (*page, error) {
 		p.Lede = []string{fmt.Sprintf("Results of the study %q: means over images, with 95 %% confidence bounds.", study)}
 		p.Facts = []fact{{"results", grouped(int64(len(r.entries))), ""}}
 	}
+	if p.Score != nil || p.Road != nil {
+		p.Lede = append(p.Lede, r.givenLede()...)
+	}
 	if index, of, ok := strings.Cut(r.plan.Shard, "/"); ok {
 		p.Lede = append([]string{fmt.Sprintf("Shard %s of %s: part of the units. Means, bounds and ranks are of its images alone; assay merge makes one run of all shards.", index, of)}, p.Lede...)
 	}

@@ -167,6 +167,12 @@ func showRun(env environment, asJSON bool, out string, r *orchestrate.Resolved, 
 	default:
 		printSummary(env, shownMetrics(outcome.Summary, r.Plan.Report.Metrics))
 	}
+	if lines := r.GivenLegend(); len(lines) > 0 {
+		fmt.Fprintln(env.stdout)
+		for _, line := range lines {
+			fmt.Fprintln(env.stdout, line)
+		}
+	}
 	printClaims(env, outcome.Claims)
 	printNotMeasured(env, outcome.Summary)
 	return nil

@@ -126,3 +126,33 @@ func TestScoreOfOneImage(t *testing.T) {
 	require.NoError(t, err)
 	require.Regexp(t, `(?m)sparseness,[^,]+,,,1,`, string(text))
 }
+
+// What two runs made has names that say what is whose.
+func TestScoreTellsWhoseMaps(t *testing.T) {
+	s := newShop(t, 4)
+	for _, words := range []string{"--methods weights,random --seed 0 --out one", "--methods weights,random --seed 1 --out two"} {
+		code, _, errs := s.assay("explain --overlays=false " + words + common)
+		require.Equal(t, 0, code, errs)
+	}
+	for _, command := range []string{"score --metrics sparseness", "road --target predicted --fractions .5"} {
+		out := "out-" + strings.Fields(command)[0]
+		code, printed, errs := s.assay(command + " --attributions one/maps/random,two/maps/random --out " + out + common)
+		require.Equal(t, 0, code, errs)
+		for _, folder := range []string{"one", "two"} {
+			line := regexp.MustCompile(`(?m)^(random#[0-9a-f]{8}): ` + folder + `/maps/random$`).FindStringSubmatch(printed)
+			require.NotNil(t, line, printed)
+			require.GreaterOrEqual(t, strings.Count(printed, line[1]), 2, "the table's name")
+			require.Regexp(t, regexp.QuoteMeta(line[1])+` is /\S+/`+folder+`/maps/random`, s.read(out+"/report.html"))
+		}
+		// One is called by its method, a file of a run as well.
+		for _, path := range []string{"one/maps/random", "one/maps/random/0000.npz"} {
+			code, printed, errs = s.assay(command + " --attributions " + path + common)
+			require.Equal(t, 0, code, errs)
+			require.Regexp(t, `(?m)^(morf +)?random `, printed)
+			require.NotContains(t, printed, "#")
+		}
+		code, printed, errs = s.assay(command + " --attributions one/maps/random/0000.npz,two/maps/random/0000.npz" + common)
+		require.Equal(t, 0, code, errs)
+		require.Regexp(t, `(?m)^0000.npz#[0-9a-f]{8}: two/maps/random/0000.npz$`, printed)
+	}
+}
