@@ -91,6 +91,9 @@ type winCell struct {
 	Significant bool
 }
 
+// optimumName is the method of the records of a searched optimum.
+const optimumName = "trace optimum"
+
 // curveLines is how many methods a chart of curves shows.
 const curveLines = chartLines
 
@@ -358,7 +361,11 @@ func curveCharts(c contest, all map[curveKey][]scoreCurve) (charts []*chart, mor
 	for _, curve := range names {
 		var lines []series
 		points := 0
-		for _, one := range list {
+		atMost := curveLines
+		if all[curveKey{c.Net, c.Data, c.Target, c.Metric, optimumName, curve}] != nil {
+			atMost-- // methods, so that the optimum has a line of its own
+		}
+		for _, one := range append(slices.Clone(list), competitor{Name: optimumName}) {
 			rows := all[curveKey{c.Net, c.Data, c.Target, c.Metric, one.Name, curve}]
 			var ys [][]float64
 			for _, row := range rows {
@@ -372,9 +379,9 @@ func curveCharts(c contest, all map[curveKey][]scoreCurve) (charts []*chart, mor
 			if len(ys) == 0 || points < 2 {
 				continue
 			}
-			if len(lines) == curveLines {
-				more = max(more, len(list)-curveLines)
-				break
+			if len(lines) >= atMost && one.Name != optimumName {
+				more = max(more, len(list)-atMost)
+				continue
 			}
 			lines = append(lines, series{name: one.Name, xs: rows[0].xs(), band: meanBand(ys), single: len(ys) < 2})
 		}

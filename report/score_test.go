@@ -95,3 +95,32 @@ func TestScorePageUnderWay(t *testing.T) {
 	text := f.write(Options{})
 	require.Contains(t, text, "contests.json cannot be read")
 }
+
+// The searched optimum has a line among the methods' curves, be they many.
+func TestScoreCurvesOfOptimum(t *testing.T) {
+	f := newFakeRun(t)
+	f.file("plan.yaml", "version: 1\nstudy: score\nnets: [{net: tiny, name: tiny}]\ndata: [{path: p, name: p}]\n")
+	v, optimum := .5, 2.
+	c := contest{Net: "tiny", Target: "predicted", Metric: "le-mo", HigherIsBetter: true, Optimum: &optimum}
+	for i := range chartLines + 2 {
+		name := fmt.Sprint("method", i)
+		if i == chartLines+1 {
+			name = "trace optimum"
+		} else {
+			c.Competitors = append(c.Competitors, competitor{Name: name, Mean: v, N: 1, Rank: float64(i + 1)})
+		}
+		f.add(record.Record{ID: name, Study: "score", Net: "tiny", Image: "x", Target: 1, Method: name, Params: map[string]any{"metric": "le-mo", "target": "predicted"},
+			Score: &record.Score{Value: &v, Curves: []record.ScoreCurve{{Name: "le", Y: []float64{1, .9, .1}}, {Name: "mo", Y: []float64{1, .3, .1}}}}})
+	}
+	text, err := json.Marshal([]contest{c})
+	require.NoError(t, err)
+	f.file("contests.json", string(text))
+	page := parse(t, f.write(Options{}))
+	charts := page.all("figure.chart")
+	require.Len(t, charts, 2)
+	for _, chart := range charts {
+		require.Contains(t, chart.text, "trace optimum")
+		require.Len(t, chart.all("polyline"), chartLines)
+		require.NotContains(t, chart.text, fmt.Sprint("method", chartLines-1))
+	}
+}
