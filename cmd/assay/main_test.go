@@ -351,7 +351,7 @@ func TestTraceListTellsSettings(t *testing.T) {
 		words := strings.Fields(line)
 		settings = append(settings, strings.Join(words[len(words)-8:len(words)-5], " "))
 	}
-	require.ElementsMatch(t, []string{"zero prob 3", "zero prob 4", "zero logit 3", "zero logit 4", "channel-mean prob 3", "channel-mean prob 4", "channel-mean logit 3", "channel-mean logit 4"}, settings)
+	require.Equal(t, []string{"channel-mean logit 3", "channel-mean logit 4", "channel-mean prob 3", "channel-mean prob 4", "zero logit 3", "zero logit 4", "zero prob 3", "zero prob 4"}, settings)
 	_, out, _ = s.assay("trace --edge 2,4 --iterations 2" + common)
 	list, _, _ = strings.Cut(out, "\n")
 	require.Regexp(t, `search +value`, list)

@@ -146,7 +146,11 @@ func showTrace(env environment, out string, r *orchestrate.Resolved, outcome orc
 		t.right[4+len(settings)+i] = true
 	}
 	slices.SortStableFunc(rows, func(a, b searched) int {
-		return cmp.Or(cmp.Compare(a.order, b.order), slices.Compare(a.whose, b.whose))
+		order := cmp.Or(cmp.Compare(a.order, b.order), slices.Compare(a.whose, b.whose))
+		for _, k := range settings {
+			order = cmp.Or(order, cmp.Compare(a.setting(k), b.setting(k)))
+		}
+		return order
 	})
 	for _, row := range rows {
 		cells := slices.Clone(row.whose)
