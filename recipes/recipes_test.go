@@ -198,6 +198,7 @@ func TestARecipeOfMethodsRuns(t *testing.T) {
 	machine(t)
 	plan := parse(t, "trace-table1-methods", "demo")
 	plan.Device, plan.Batch, plan.Threads = "cpu", 8, 1
+	plan.Data[0].Limit = 6 // fewer decide no claim
 	plan.Nets[0].Weights = filepath.Join(t.TempDir(), "w.safetensors")
 	require.NoError(t, fake.Weights(plan.Nets[0].Weights, 10))
 	// The fake's methods for those that it only knows by name.
@@ -207,7 +208,7 @@ func TestARecipeOfMethodsRuns(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	outcome, err := orchestrate.Run(t.Context(), orchestrate.Job{Plan: plan, Out: out, Open: catalogue{&fake.Backend{}}.open})
 	require.NoError(t, err)
-	require.Equal(t, 4*3*(2+1), outcome.Units)
+	require.Equal(t, 6*3*(2+1), outcome.Units)
 	reasons := map[string]int{}
 	for _, row := range outcome.Summary {
 		if row.Reading == orchestrate.ReadingNotMeasured {
