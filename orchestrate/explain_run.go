@@ -119,18 +119,62 @@ func (x *explainer) chunk(ctx context.Context, c *chunk) error {
 	return nil
 }
 
-// explain asks about the images of a chunk by one method, a group at a time.
+// explain explains the images of a chunk by one method.
 func (x *explainer) explain(ctx context.Context, images Images, list []explained) error {
+	return x.mapsOf(ctx, images, list, func(from int, got Attribution, seconds float64) error {
+		kept, err := x.reduce(images, list[from:from+len(got.Maps)], got, seconds)
+		if err != nil {
+			return err
+		}
+		return x.keep(kept)
+	}, func(i int, why string) error {
+		for k := range list[i].records {
+			list[i].records[k] = record.Failure(list[i].records[k], why)
+		}
+		return x.keep([]keptMaps{{units: list[i].units, records: list[i].records}})
+	})
+}
+
+// mapsOf asks the method of the images' units for maps, a group of images at a time:
+// take gets the maps of the images from place from on, with the seconds of their call,
+// fail an image that the method refuses.
+func (x *explainer) mapsOf(ctx context.Context, images Images, list []explained,
+	take func(from int, got Attribution, seconds float64) error, fail func(i int, why string) error) error {
 	method, name, err := x.s.Catalogue.Method(list[0].units[0].Params.Text(methodKey))
 	if err != nil {
 		return err
 	}
-	for len(list) > 0 {
-		n := min(len(list), x.group(name, &method))
-		if err := x.ask(ctx, images, method, name, list[:n]); err != nil {
+	// ask makes one call. Where it says that something is wrong with what was asked,
+	// every image is asked for alone: what one cannot have another may.
+	var ask func(from, to int) error
+	ask = func(from, to int) error {
+		got, seconds, err := x.attribute(ctx, images, method, list[from:to])
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, usage.Err) && to-from > 1:
+			for i := from; i < to; i++ {
+				if err := ask(i, i+1); err != nil {
+					return err
+				}
+			}
+			return nil
+		case errors.Is(err, usage.Err):
+			return fail(from, err.Error())
+		case err != nil:
+			return fmt.Errorf("explaining %s by %s: %w", list[from].image, name, err)
+		case len(got.Maps) != to-from:
+			return fmt.Errorf("explaining by %s: %d maps of %d images", name, len(got.Maps), to-from)
+		}
+		x.rows[name] = float64(max(got.Forwards, got.Backwards)) / float64(to-from)
+		return take(from, got, seconds)
+	}
+	for from := 0; from < len(list); {
+		to := from + min(len(list)-from, x.group(name, &method))
+		if err := ask(from, to); err != nil {
 			return err
 		}
-		list = list[n:]
+		from = to
 	}
 	return nil
 }
@@ -142,38 +186,6 @@ func (x *explainer) group(name string, m *MethodSpec) int {
 		each = float64(x.s.Catalogue.rowsOf(m))
 	}
 	return ImagesOfACall(x.s.Batch(), each)
-}
-
-// ask explains images by one call. Where it says that something is wrong with what
-// was asked, every image is asked for alone: what one cannot have another may.
-func (x *explainer) ask(ctx context.Context, images Images, method MethodSpec, name string, list []explained) error {
-	got, seconds, err := x.attribute(ctx, images, method, list)
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.Is(err, usage.Err) && len(list) > 1:
-		for i := range list {
-			if err := x.ask(ctx, images, method, name, list[i:i+1]); err != nil {
-				return err
-			}
-		}
-		return nil
-	case errors.Is(err, usage.Err):
-		for i := range list[0].records {
-			list[0].records[i] = record.Failure(list[0].records[i], err.Error())
-		}
-		return x.keep([]keptMaps{{units: list[0].units, records: list[0].records}})
-	case err != nil:
-		return fmt.Errorf("explaining %s by %s: %w", list[0].image, name, err)
-	case len(got.Maps) != len(list):
-		return fmt.Errorf("explaining by %s: %d maps of %d images", name, len(got.Maps), len(list))
-	}
-	x.rows[name] = float64(max(got.Forwards, got.Backwards)) / float64(len(list))
-	kept, err := x.reduce(images, list, got, seconds)
-	if err != nil {
-		return err
-	}
-	return x.keep(kept)
 }
 
 // keptMaps are maps of one folder with their units and records; without values the

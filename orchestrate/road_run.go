@@ -140,16 +140,8 @@ func (x *remover) maps(ctx context.Context, images Images, list []*bared) ([]*ba
 			}
 		}
 	case first.Text(methodKey) != "":
-		method, name, err := x.s.Catalogue.Method(first.Text(methodKey))
-		if err != nil {
+		if err := x.explain(ctx, images, list); err != nil {
 			return nil, err
-		}
-		for rest := list; len(rest) > 0; {
-			n := min(len(rest), x.makes.group(name, &method))
-			if err := x.explain(ctx, images, method, name, rest[:n]); err != nil {
-				return nil, err
-			}
-			rest = rest[n:]
 		}
 	default:
 		return list, nil
@@ -173,36 +165,19 @@ func (x *remover) maps(ctx context.Context, images Images, list []*bared) ([]*ba
 	return out, nil
 }
 
-// explain makes the maps of one call. Where it says that something is wrong with what
-// was asked, every image is asked for alone: what one cannot have another may.
-func (x *remover) explain(ctx context.Context, images Images, method MethodSpec, name string, list []*bared) error {
+// explain asks a method for maps.
+func (x *remover) explain(ctx context.Context, images Images, list []*bared) error {
 	asked := make([]explained, len(list))
 	for i, e := range list {
 		asked[i] = e.explained
 	}
-	got, seconds, err := x.makes.attribute(ctx, images, method, asked)
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.Is(err, usage.Err) && len(list) > 1:
-		for i := range list {
-			if err := x.explain(ctx, images, method, name, list[i:i+1]); err != nil {
-				return err
-			}
+	return x.makes.mapsOf(ctx, images, asked, func(from int, got Attribution, seconds float64) error {
+		for i, m := range got.Maps {
+			e := list[from+i]
+			e.values, e.shape, e.warnings, e.seconds = m, got.Shape, got.Warnings, seconds/float64(len(got.Maps))
 		}
 		return nil
-	case errors.Is(err, usage.Err):
-		return x.fail(list[0], err.Error())
-	case err != nil:
-		return fmt.Errorf("explaining %s by %s: %w", list[0].image, name, err)
-	case len(got.Maps) != len(list):
-		return fmt.Errorf("explaining by %s: %d maps of %d images", name, len(got.Maps), len(list))
-	}
-	x.makes.rows[name] = float64(max(got.Forwards, got.Backwards)) / float64(len(list))
-	for i, e := range list {
-		e.values, e.shape, e.warnings, e.seconds = got.Maps[i], got.Shape, got.Warnings, seconds/float64(len(list))
-	}
-	return nil
+	}, func(i int, why string) error { return x.fail(list[i], why) })
 }
 
 // fail records that none of an image's units has a result.

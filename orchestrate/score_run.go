@@ -145,53 +145,18 @@ func (j *judge) read(list []*judged) error {
 	return nil
 }
 
-// make asks a method for maps, a group of images at a time.
+// make asks a method for maps.
 func (j *judge) make(ctx context.Context, images Images, list []*judged) error {
-	method, name, err := j.s.Catalogue.Method(list[0].units[0].Params.Text(methodKey))
-	if err != nil {
-		return err
-	}
-	for len(list) > 0 {
-		n := min(len(list), j.makes.group(name, &method))
-		if err := j.ask(ctx, images, method, name, list[:n]); err != nil {
-			return err
-		}
-		list = list[n:]
-	}
-	return nil
-}
-
-// ask makes the maps of one call. Where it says that something is wrong with what was
-// asked, every image is asked for alone: what one cannot have another may.
-func (j *judge) ask(ctx context.Context, images Images, method MethodSpec, name string, list []*judged) error {
 	asked := make([]explained, len(list))
 	for i, e := range list {
 		asked[i] = e.explained
 	}
-	got, _, err := j.makes.attribute(ctx, images, method, asked)
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.Is(err, usage.Err) && len(list) > 1:
-		for i := range list {
-			if err := j.ask(ctx, images, method, name, list[i:i+1]); err != nil {
-				return err
-			}
+	return j.makes.mapsOf(ctx, images, asked, func(from int, got Attribution, _ float64) error {
+		for i, m := range got.Maps {
+			list[from+i].Map, list[from+i].warnings = scores.Map{Shape: got.Shape, Values: m}, got.Warnings
 		}
 		return nil
-	case errors.Is(err, usage.Err):
-		return j.fail(list[0], err.Error())
-	case err != nil:
-		return fmt.Errorf("explaining %s by %s: %w", list[0].image, name, err)
-	case len(got.Maps) != len(list):
-		return fmt.Errorf("explaining by %s: %d maps of %d images", name, len(got.Maps), len(list))
-	}
-	j.makes.rows[name] = float64(max(got.Forwards, got.Backwards)) / float64(len(list))
-	for i, e := range list {
-		e.Map = scores.Map{Shape: got.Shape, Values: got.Maps[i]}
-		e.warnings = got.Warnings
-	}
-	return nil
+	}, func(i int, why string) error { return j.fail(list[i], why) })
 }
 
 // fail records that an image has no map to be scored.
