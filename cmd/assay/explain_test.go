@@ -58,7 +58,7 @@ func TestExplainCommand(t *testing.T) {
 
 func TestExplainMistakes(t *testing.T) {
 	s := newShop(t, 2)
-	for words, want := range map[string]string{
+	s.refuses("explain", map[string]string{
 		"--methods wieghts":                    "did you mean weights?",
 		"--methods scaled(weights,fcator=2)":   "did you mean factor?",
 		"--methods scaled(factor=-2)":          "want at least 0",
@@ -70,26 +70,13 @@ func TestExplainMistakes(t *testing.T) {
 		"--methods weights --target label=2":   "want label, predicted",
 		"--methods weights --overlay":          "did you mean --overlays?",
 		"--methods smoothgrad(weights,samples": "want",
-	} {
-		code, _, errs := s.assay("explain --out run " + words + common)
-		require.Equal(t, exitUsage, code, words)
-		require.Contains(t, errs, want, words)
-	}
-	require.NoDirExists(t, "run")
+	})
 }
 
 // The examples of the help are commands that the program takes; they run on the
 // device in internal/device's and by hand.
 func TestExplainExamples(t *testing.T) {
-	examples := regexp.MustCompile(`(?m)^ +assay (explain .*)$`).FindAllStringSubmatch(explainExamples, -1)
-	require.Len(t, examples, 3)
-	s := newShop(t, 0)
-	for _, e := range examples {
-		_, _, errs := s.assay(e[1])
-		require.NotContains(t, errs, "unknown flag", e[1])
-		require.NotContains(t, errs, "dataset:", e[1])
-		require.Contains(t, errs, "gradient", "which the fake does not have: all before was understood")
-	}
+	newShop(t, 0).understands("explain", explainExamples, 3)
 }
 
 func TestListMethods(t *testing.T) {

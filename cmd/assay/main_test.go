@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -23,6 +24,31 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type shop struct {
 	t       *testing.T
 	backend *fake.Backend
+}
+
+// refuses tries a command's mistakes, each with what is said of it: nothing is written.
+func (s *shop) refuses(command string, mistakes map[string]string) {
+	s.t.Helper()
+	for words, want := range mistakes {
+		code, _, errs := s.assay(command + " --out run " + words + common)
+		require.Equal(s.t, exitUsage, code, words)
+		require.Contains(s.t, errs, want, words)
+	}
+	require.NoDirExists(s.t, "run")
+}
+
+// understands tries a command's n examples. The fake does not have their methods or
+// maps: that it says so means that all before was understood.
+func (s *shop) understands(command, help string, n int) {
+	s.t.Helper()
+	examples := regexp.MustCompile(`(?m)^ +assay (`+command+` .*)$`).FindAllStringSubmatch(help, -1)
+	require.Len(s.t, examples, n)
+	for _, e := range examples {
+		_, _, errs := s.assay(strings.ReplaceAll(e[1], "'", ""))
+		require.NotContains(s.t, errs, "unknown flag", e[1])
+		require.NotContains(s.t, errs, "dataset:", e[1])
+		require.Regexp(s.t, "gradient|runs/digit-maps", errs, e[1])
+	}
 }
 
 func newShop(t *testing.T, images int) *shop {

@@ -85,7 +85,7 @@ func TestRoadByChanceAlone(t *testing.T) {
 
 func TestRoadCommandMistakes(t *testing.T) {
 	s := newShop(t, 2)
-	for words, want := range map[string]string{
+	s.refuses("road", map[string]string{
 		"--methods weights --fractions .1,1.5":          "1.5: want numbers from 0, nothing removed, to 1, everything",
 		"--methods weights --fractions .1,-0.5":         "-0.5: want numbers from 0",
 		"--methods weights --fractions .1,half":         `"half": want numbers from 0 to 1`,
@@ -100,23 +100,10 @@ func TestRoadCommandMistakes(t *testing.T) {
 		"--methods weights --reduce none":               "want one of",
 		"--methods weights --imputer zero":              "did you mean --imputers?",
 		"--attributions nowhere":                        "nowhere",
-	} {
-		code, _, errs := s.assay("road --out run " + words + common)
-		require.Equal(t, exitUsage, code, words)
-		require.Contains(t, errs, want, words)
-	}
-	require.NoDirExists(t, "run")
+	})
 }
 
 // The examples of the help are commands that the program takes.
 func TestRoadExamples(t *testing.T) {
-	examples := regexp.MustCompile(`(?m)^ +assay (road .*)$`).FindAllStringSubmatch(roadExamples, -1)
-	require.Len(t, examples, 3)
-	s := newShop(t, 0)
-	for _, e := range examples {
-		_, _, errs := s.assay(strings.ReplaceAll(e[1], "'", ""))
-		require.NotContains(t, errs, "unknown flag", e[1])
-		require.NotContains(t, errs, "dataset:", e[1])
-		require.Regexp(t, "gradient|runs/digit-maps", errs, "which the fake does not have: all before was understood")
-	}
+	newShop(t, 0).understands("road", roadExamples, 3)
 }

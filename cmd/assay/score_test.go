@@ -57,7 +57,7 @@ func TestScoreCommand(t *testing.T) {
 
 func TestScoreCommandMistakes(t *testing.T) {
 	s := newShop(t, 2)
-	for words, want := range map[string]string{
+	s.refuses("score", map[string]string{
 		"--methods weights --metrics delation":                          "did you mean deletion?",
 		"--methods weights --metrics deletion(steps=2)":                 "did you mean step?",
 		"--methods weights --metrics ,":                                 "--metrics is empty",
@@ -68,25 +68,12 @@ func TestScoreCommandMistakes(t *testing.T) {
 		"--methods weights --metrics pointing-game":                     "needs boxes or masks",
 		"--methods weights --metrics deletion --reduce mean":            "want one of",
 		"--methods weights --metrics deletion(reference=blur(kernel=3)": "want a comma or a closing parenthesis",
-	} {
-		code, _, errs := s.assay("score --out run " + words + common)
-		require.Equal(t, exitUsage, code, words)
-		require.Contains(t, errs, want, words)
-	}
-	require.NoDirExists(t, "run")
+	})
 }
 
 // The examples of the help are commands that the program takes.
 func TestScoreExamples(t *testing.T) {
-	examples := regexp.MustCompile(`(?m)^ +assay (score .*)$`).FindAllStringSubmatch(scoreExamples, -1)
-	require.Len(t, examples, 3)
-	s := newShop(t, 0)
-	for _, e := range examples {
-		_, _, errs := s.assay(strings.ReplaceAll(e[1], "'", ""))
-		require.NotContains(t, errs, "unknown flag", e[1])
-		require.NotContains(t, errs, "dataset:", e[1])
-		require.Regexp(t, "gradient|runs/digit-maps", errs, "which the fake does not have: all before was understood")
-	}
+	newShop(t, 0).understands("score", scoreExamples, 3)
 }
 
 func TestListMetrics(t *testing.T) {
