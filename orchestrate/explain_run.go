@@ -128,10 +128,7 @@ func (x *explainer) explain(ctx context.Context, images Images, list []explained
 		}
 		return x.keep(kept)
 	}, func(i int, why string) error {
-		for k := range list[i].records {
-			list[i].records[k] = record.Failure(list[i].records[k], why)
-		}
-		return x.keep([]keptMaps{{units: list[i].units, records: list[i].records}})
+		return x.keep([]keptMaps{{units: list[i].units, records: record.Failures(list[i].records, why)}})
 	})
 }
 

@@ -182,11 +182,7 @@ func (x *remover) explain(ctx context.Context, images Images, list []*bared) err
 
 // fail records that none of an image's units has a result.
 func (x *remover) fail(e *bared, why string) error {
-	failed := make([]record.Record, len(e.records))
-	for i, rec := range e.records {
-		failed[i] = record.Failure(rec, why)
-	}
-	return x.emit(failed...)
+	return x.emit(record.Failures(e.records, why)...)
 }
 
 // stripped is an image in a call: the places of its units that the call answers.

@@ -161,11 +161,7 @@ func (j *judge) make(ctx context.Context, images Images, list []*judged) error {
 
 // fail records that an image has no map to be scored.
 func (j *judge) fail(e *judged, why string) error {
-	failed := make([]record.Record, len(e.records))
-	for i, rec := range e.records {
-		failed[i] = record.Failure(rec, why)
-	}
-	return j.emit(failed...)
+	return j.emit(record.Failures(e.records, why)...)
 }
 
 // scored is a metric of some images: at[i] are the places of its units among

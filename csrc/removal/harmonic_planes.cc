@@ -185,15 +185,19 @@ Solved fill(std::span<const Level<T>> levels, const bool* removed, T* values, co
   };
   for (int64_t c = 0; c < s.lanes; ++c) scales[static_cast<size_t>(c)].solved ? load(c) : leave_out(c);
   gather_known(levels[0], work.known.data(), work.residual.data());
-  double norm =
-      0;  // the smallest of those channels that have something to solve: then every channel's is small enough
+  // The smallest of the channels that have something to solve: what is small enough for it
+  // is so for all.
+  double norm = 0;
   for (const double square : squares(s, work.residual.data())) {
     if (square > 0) norm = norm > 0 ? std::min(norm, std::sqrt(square)) : std::sqrt(square);
   }
   const double target = options.residual * norm;
   Solved solved{0, true};
-  if (norm > 0) solved = conjugate_gradients<T>(levels, work, target, options, options.max_iterations);
-  if (norm == 0) std::fill(work.solution.begin(), work.solution.end(), T(0));
+  if (norm > 0) {
+    solved = conjugate_gradients<T>(levels, work, target, options, options.max_iterations);
+  } else {
+    std::fill(work.solution.begin(), work.solution.end(), T(0));
+  }
   // What the recurrence believes of the residual is true up to rounding in every term: where
   // that is of the target's size, the residual is computed again, in double, and solved for.
   const double rounding = .25 * static_cast<double>(std::numeric_limits<T>::epsilon()) *

@@ -52,6 +52,10 @@ class NoisyLinear : public Imputer {
     }
     const at::Tensor mask = removed.contiguous();
     const HarmonicReport report = fill_harmonic(out, mask, options_, scratch_);
+    if (!report.converged) {
+      throw invalid("imputer noisy-linear: not solved to tolerance ", options_.residual, " in ",
+                    options_.max_iterations, " steps: want a larger tolerance");
+    }
     if (iterations != nullptr) std::copy(report.iterations.begin(), report.iterations.end(), iterations);
     if (sigma_ == 0 && !low_.defined()) return out;
     if (!noise_.defined()) {  // drawn again

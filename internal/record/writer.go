@@ -156,6 +156,15 @@ func Failure(r Record, reason string) Record {
 	return r
 }
 
+// Failures are those of several units of one reason.
+func Failures(records []Record, reason string) []Record {
+	out := make([]Record, len(records))
+	for i, r := range records {
+		out[i] = Failure(r, reason)
+	}
+	return out
+}
+
 // Finite says whether all numbers of the record can be written as JSON.
 func (r Record) Finite() bool {
 	if p := r.Prediction; p != nil && !finite(p.Probabilities...) {
