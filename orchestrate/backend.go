@@ -163,9 +163,10 @@ type RemovalSpec struct {
 	Maps [][]float32
 	// Ties says which of equal values comes first: TiesRandom, TiesIndex or TiesNoise.
 	Ties string
-	// Imputer says what removed features become.
-	Imputer Reference
-	Preset  dataset.Preset
+	// Imputer says what removed features become; Generator is for imputers that want one.
+	Imputer   Reference
+	Generator *Generator
+	Preset    dataset.Preset
 	// DatasetMean is the mean of every channel or column over the data, normalised: of
 	// the imputer dataset-mean, and of those that need a neighbour that is left where
 	// everything is removed. nil: not known, and asking for it is an error.
@@ -254,6 +255,8 @@ type SceneSpec struct {
 	Preset    dataset.Preset
 	// Other is the image (row 0) that the reference "image" takes; else nil.
 	Other Images
+	// Generator is for imputers that want one; else nil.
+	Generator *Generator
 	// DatasetMean is as in RemovalSpec.
 	DatasetMean []float64
 	// Batch is the number of rows of every forward (the last is padded).
@@ -264,6 +267,14 @@ type SceneSpec struct {
 type Reference struct {
 	ID     string         `json:"id"`
 	Params map[string]any `json:"params,omitempty"`
+}
+
+// Generator is the trained part of an imputer that is a net (Entry.Generator): what a
+// training of it kept (TrainerSpec.Imputer).
+type Generator struct {
+	// Hash is the SHA-256 of the file's content: backends prepare a generator once.
+	Hash  string
+	State map[string]weights.Tensor
 }
 
 // Scene scores states of the images in its slots.
@@ -301,6 +312,8 @@ type Entry struct {
 	Base       string `json:"base,omitempty"`
 	OneChannel bool   `json:"oneChannel,omitempty"`
 	Needs      string `json:"needs,omitempty"`
+	// Generator is of imputers: it wants a trained one.
+	Generator bool `json:"generator,omitempty"`
 	Paper      string `json:"paper,omitempty"`
 	Preset     string `json:"preset,omitempty"`
 	Input      []int  `json:"input,omitempty"`

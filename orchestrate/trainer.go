@@ -31,6 +31,21 @@ type TrainerSpec struct {
 	// Preset gives scale, mean and std, which are applied on the device, after
 	// augmentation of the raw values.
 	Preset dataset.Preset
+	// Imputer, where it is not nil, is trained in place of a net: Net, Classes, Features,
+	// LabelSmoothing and the mean and std of the preset then say nothing.
+	Imputer *ImputerTraining
+}
+
+// ImputerTraining is an imputer that is a net, "gain" (Yoon et al. 2018; nets of Kachuee et
+// al. 2020), and what its training is told beside what all trainings are told.
+type ImputerTraining struct {
+	ID    string
+	Shape []int // [C,H,W] of the images
+	// Alpha weighs the generator's error on pixels that are known, HintRate is the
+	// probability that the discriminator is told of a pixel, U(0, MaximumRate) of an
+	// image's pixels are removed, Width is the number of channels of the first layer.
+	Alpha, HintRate, MaximumRate float64
+	Width                        int
 }
 
 // Optimizer is SGD or Adam with PyTorch's update rules.
@@ -88,16 +103,19 @@ type Trainer interface {
 // StepsResult is what some training steps came to, with augmentation and the
 // parameters of their time.
 type StepsResult struct {
-	// Losses has one mean loss a step; a value that is not finite says that
-	// training has diverged.
+	// Losses has one mean loss a step (imputers: of the generator); a value that is not
+	// finite says that training has diverged.
 	Losses []float64
-	// Correct counts right predictions among the Examples seen.
+	// Correct counts right predictions among the Examples seen. Imputers: of the pixels,
+	// channel by channel, those that the discriminator took for what they are, imputed or not.
 	Correct, Examples int
 }
 
 // Evaluation is what a net makes of a part of the data.
 type Evaluation struct {
-	Loss     float64 // mean cross-entropy, without label smoothing
-	Correct  int
-	Examples int
+	// Loss is the mean cross-entropy, without label smoothing; of imputers the mean squared
+	// error of imputed images over all of their pixels, which are in 0..1.
+	Loss float64
+	// As in StepsResult.
+	Correct, Examples int
 }

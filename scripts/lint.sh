@@ -32,9 +32,14 @@ without_pch() {
   local flags
   flags=$(sed -n 's/.*"command": "\(.*\)",/\1/p' build/compile_commands.json | grep 'csrc/api/status.cc' | head -1 |
     sed 's/-include [^ ]*cmake_pch[^ ]*//; s/ -o .*//; s/-Winvalid-pch//')
+  # A source file is compiled as itself, a header as if an empty file included it: compilers judge the two differently
+  # (types without linkage, `#pragma once`).
   # shellcheck disable=SC2016 # expanded by the inner shell
   git ls-files 'csrc/*.h' 'csrc/*.cc' ':!csrc/pch.h' ':!csrc/test/' |
-    xargs -P "$(nproc)" -I{} sh -c "$flags"' -fsyntax-only -x c++ -include "$1" /dev/null' - {}
+    xargs -P "$(nproc)" -I{} sh -c 'case $1 in
+      *.h) set -- -include "$1" /dev/null ;;
+    esac
+    '"$flags"' -fsyntax-only -x c++ "$@"' - {}
 }
 
 check gofmt go_format

@@ -188,11 +188,20 @@ tx_status* tx_scene_new(tx_device device, int32_t slots, int32_t channels, int32
                         int32_t features, const int32_t* feature_map, tx_scene** scene);
 /* image, reference: [C,H,W] or [F], f32 or f64, any device; copied. */
 tx_status* tx_scene_put(tx_scene* scene, int32_t slot, tx_tensor image, tx_tensor reference);
+/* A generator that imputes, trained by tx_trainer_new_imputer: what imputer "gain" is made of. */
+typedef struct tx_generator tx_generator;
+/* Takes the generator and the mean image out of the parameters of such a training (names
+ * "generator.net...", "mfv"; others, as those of its discriminator, are let be). device and
+ * precision: those of the nets that it imputes for (BF16: it runs in f32). */
+tx_status* tx_generator_new(int64_t count, const char* const* names, const tx_tensor* tensors,
+                            tx_device device, int32_t precision, tx_generator** generator);
+void tx_generator_free(tx_generator* generator);
+
 /* In place of a reference an imputer of this image, for those that depend on what else is
- * deleted (a solve a state). spec, mean, std, key and dataset_mean as in tx_remove. */
+ * deleted (a solve a state). spec, generator, mean, std, key and dataset_mean as in tx_remove. */
 tx_status* tx_scene_put_imputed(tx_scene* scene, int32_t slot, tx_tensor image, const char* spec,
-                                const float* mean, const float* std, uint64_t key,
-                                const double* dataset_mean);
+                                const tx_generator* generator, const float* mean, const float* std,
+                                uint64_t key, const double* dataset_mean);
 /* Scores n states. State r: image slot[r], features whose bit is set in
  * sets[r*words .. r*words+words) (words = (features+63)/64, bit f of the set =
  * bit f%64 of word f/64) replaced by the reference; tracked class target[r].
@@ -229,6 +238,7 @@ typedef struct {
 typedef struct {
   /* What features become: JSON {"id": from the catalogue's imputers, parameters...}. */
   const char* imputer;
+  const tx_generator* generator; /* for "gain"; else NULL. It may be freed before what was made with it. */
   /* [N,H*W] or [N,F]: the largest value is the most relevant; NULL: all are equal. */
   const float* maps;
   const char* ties;           /* "random", "index" or "noise": which of equal values is first */
@@ -329,6 +339,20 @@ typedef struct tx_trainer tx_trainer;
  * normal with standard deviation 0.02. */
 tx_status* tx_trainer_new(const tx_net* net, const char* spec, tx_device device, int32_t precision,
                           tx_trainer** trainer);
+/* Trains an imputer. spec: JSON object: imputer: "gain" (Yoon et al. 2018; generator and
+ * discriminator of Kachuee et al. 2020: residual, spectrally normalised); input: [C,H,W];
+ * seed, optimizer, augment and scale as above (no mean, no std: it works on raw / scale minus
+ * the mean of part "train", which images should have in 0..1); and
+ * alpha (100): weight of the generator's error on what is known;
+ * hintRate (0.01): probability that the discriminator is told of a pixel;
+ * maximumRate (0.5): of an image U(0, maximumRate) of the pixels are removed;
+ * width (64): channels of the first layer.
+ * Steps make one of the discriminator and one of the generator, at the same rate; their loss
+ * is the generator's. Labels are let be. Evaluation: loss is the mean squared error of
+ * imputed images, over all of their pixels. Both judge pixels: examples counts those (and
+ * channels), correct what the discriminator took for what it is. */
+tx_status* tx_trainer_new_imputer(const char* spec, tx_device device, int32_t precision,
+                                  tx_trainer** trainer);
 /* Puts examples on the device in place of a part ("train" is what steps see).
  * examples: u8 or f32 [N,C,H,W] or [N,F], raw; labels: integers [N], 0..classes-1.
  * On the CPU the tensors' memory is shared: it must not be written to afterwards. */
@@ -341,7 +365,7 @@ tx_status* tx_trainer_data(tx_trainer* trainer, const char* part, tx_tensor exam
  * parameters are those of some step in between. */
 tx_status* tx_trainer_steps(tx_trainer* trainer, const int32_t* indices, int64_t count, int64_t batch,
                             const double* rates, int64_t steps, int64_t first, double* losses,
-                            int64_t* correct);
+                            int64_t* correct, int64_t* examples);
 /* Runs a part in inference mode, batch rows at a time: mean cross-entropy
  * without label smoothing, right predictions, examples. */
 tx_status* tx_trainer_evaluate(tx_trainer* trainer, const char* part, int64_t batch, double* loss,
