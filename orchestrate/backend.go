@@ -313,12 +313,12 @@ type Entry struct {
 	OneChannel bool   `json:"oneChannel,omitempty"`
 	Needs      string `json:"needs,omitempty"`
 	// Generator is of imputers: it wants a trained one.
-	Generator bool `json:"generator,omitempty"`
-	Paper      string `json:"paper,omitempty"`
-	Preset     string `json:"preset,omitempty"`
-	Input      []int  `json:"input,omitempty"`
-	Classes    int    `json:"classes,omitempty"`
-	Licence    string `json:"licence,omitempty"`
+	Generator bool   `json:"generator,omitempty"`
+	Paper     string `json:"paper,omitempty"`
+	Preset    string `json:"preset,omitempty"`
+	Input     []int  `json:"input,omitempty"`
+	Classes   int    `json:"classes,omitempty"`
+	Licence   string `json:"licence,omitempty"`
 }
 
 // EntryParameter is one parameter of an entry.
