@@ -18,7 +18,8 @@ type RemovalRow struct {
 
 // RemovalSpec is what tx_remove wants beside the images.
 type RemovalSpec struct {
-	Imputer []byte // JSON: {"id": ..., parameters}
+	Imputer   []byte     // JSON: {"id": ..., parameters}
+	Generator *Generator // for "gain"; else nil
 	// Maps rank features: [N,H*W] or [N,F], the largest first; nil: all are equal.
 	Maps []float32
 	// Ties is "random", "index" or "noise".
@@ -97,36 +98,38 @@ func (n *Net) Remove(ctx context.Context, images *Tensor, spec RemovalSpec) (Rem
 	seconds := make([]float64, 2)
 	err = n.d.do(ctx, op, func() error {
 		return n.h.with(op, "net", func(h unsafe.Pointer) error {
-			imputer, freeImputer := cString(string(spec.Imputer))
-			defer freeImputer()
-			ties, freeTies := cString(spec.Ties)
-			defer freeTies()
-			in, keep := images.pin()
-			defer keep()
-			var pinner runtime.Pinner // what the structs point to
-			defer pinner.Unpin()
-			what := C.tx_removal{imputer: imputer, ties: ties,
-				maps:     (*C.float)(pinned(&pinner, spec.Maps)),
-				tie_keys: (*C.uint64_t)(pinned(&pinner, spec.TieKeys)), noise_keys: (*C.uint64_t)(pinned(&pinner, spec.NoiseKeys)),
-				mean: (*C.float)(pinned(&pinner, spec.Mean)), std: (*C.float)(pinned(&pinner, spec.Std)),
-				dataset_mean: (*C.double)(pinned(&pinner, spec.DatasetMean)),
-				targets_each: C.int64_t(spec.TargetsEach), targets: (*C.int32_t)(pinned(&pinner, spec.Targets)),
-				rows: C.int64_t(len(rows)), row: (*C.tx_removal_row)(pinned(&pinner, rows)), batch: C.int64_t(spec.Batch)}
-			to := C.tx_removal_result{classes: (*C.int32_t)(pinned(&pinner, out.Classes)),
-				probabilities: (*C.double)(pinned(&pinner, out.Probabilities)), variations: (*C.double)(pinned(&pinner, out.Variations)),
-				iterations: (*C.int32_t)(pinned(&pinner, out.Iterations)), seconds: (*C.double)(pinned(&pinner, seconds))}
-			var seen C.tx_tensor
-			var wanted *C.tx_tensor
-			if spec.Inputs {
-				wanted = &seen
-			}
-			if err := failure(C.tx_remove((*C.tx_net)(h), in, &what, &to, wanted)); err != nil {
-				return err
-			}
-			if spec.Inputs {
-				out.Inputs = adopt(seen)
-			}
-			return nil
+			return spec.Generator.with(op, func(generator *C.tx_generator) error {
+				imputer, freeImputer := cString(string(spec.Imputer))
+				defer freeImputer()
+				ties, freeTies := cString(spec.Ties)
+				defer freeTies()
+				in, keep := images.pin()
+				defer keep()
+				var pinner runtime.Pinner // what the structs point to
+				defer pinner.Unpin()
+				what := C.tx_removal{imputer: imputer, generator: generator, ties: ties,
+					maps:     (*C.float)(pinned(&pinner, spec.Maps)),
+					tie_keys: (*C.uint64_t)(pinned(&pinner, spec.TieKeys)), noise_keys: (*C.uint64_t)(pinned(&pinner, spec.NoiseKeys)),
+					mean: (*C.float)(pinned(&pinner, spec.Mean)), std: (*C.float)(pinned(&pinner, spec.Std)),
+					dataset_mean: (*C.double)(pinned(&pinner, spec.DatasetMean)),
+					targets_each: C.int64_t(spec.TargetsEach), targets: (*C.int32_t)(pinned(&pinner, spec.Targets)),
+					rows: C.int64_t(len(rows)), row: (*C.tx_removal_row)(pinned(&pinner, rows)), batch: C.int64_t(spec.Batch)}
+				to := C.tx_removal_result{classes: (*C.int32_t)(pinned(&pinner, out.Classes)),
+					probabilities: (*C.double)(pinned(&pinner, out.Probabilities)), variations: (*C.double)(pinned(&pinner, out.Variations)),
+					iterations: (*C.int32_t)(pinned(&pinner, out.Iterations)), seconds: (*C.double)(pinned(&pinner, seconds))}
+				var seen C.tx_tensor
+				var wanted *C.tx_tensor
+				if spec.Inputs {
+					wanted = &seen
+				}
+				if err := failure(C.tx_remove((*C.tx_net)(h), in, &what, &to, wanted)); err != nil {
+					return err
+				}
+				if spec.Inputs {
+					out.Inputs = adopt(seen)
+				}
+				return nil
+			})
 		})
 	})
 	if err != nil {

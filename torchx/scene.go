@@ -63,7 +63,7 @@ func (s *Scene) Put(ctx context.Context, slot int, image, reference *Tensor) err
 
 // PutImputed copies an image ([C,H,W] or [F]) into a slot with an imputer of its own in
 // place of a reference: for those that depend on what else is deleted. Of spec it takes
-// JSON, Mean, Std, Keys (one) and DatasetMean.
+// JSON, Generator, Mean, Std, Keys (one) and DatasetMean.
 func (s *Scene) PutImputed(ctx context.Context, slot int, image *Tensor, spec ReferenceSpec) error {
 	const op = "scene-put-imputed"
 	_, shape, err := image.Describe()
@@ -85,8 +85,10 @@ func (s *Scene) PutImputed(ctx context.Context, slot int, image *Tensor, spec Re
 			defer free()
 			i, keep := image.pin()
 			defer keep()
-			return failure(C.tx_scene_put_imputed((*C.tx_scene)(h), C.int32_t(slot), i, text, (*C.float)(unsafe.SliceData(spec.Mean)),
-				(*C.float)(unsafe.SliceData(spec.Std)), C.uint64_t(spec.Keys[0]), (*C.double)(unsafe.SliceData(spec.DatasetMean))))
+			return spec.Generator.with(op, func(g *C.tx_generator) error {
+				return failure(C.tx_scene_put_imputed((*C.tx_scene)(h), C.int32_t(slot), i, text, g, (*C.float)(unsafe.SliceData(spec.Mean)),
+					(*C.float)(unsafe.SliceData(spec.Std)), C.uint64_t(spec.Keys[0]), (*C.double)(unsafe.SliceData(spec.DatasetMean))))
+			})
 		})
 	})
 }
@@ -131,7 +133,8 @@ type ReferenceSpec struct {
 	Keys       []uint64  // one an image; nil if nothing is drawn
 	Features   int
 	FeatureMap []int32
-	Other      *Tensor // for "image"
+	Other      *Tensor    // for "image"
+	Generator  *Generator // of PutImputed, for "gain"
 	// DatasetMean is for "dataset-mean", an entry a channel or column, normalised; nil: not known.
 	DatasetMean []float64
 }

@@ -34,7 +34,7 @@ type AugmentSpec struct {
 type TrainerSpec struct {
 	Seed           uint64        `json:"seed"`
 	Optimizer      OptimizerSpec `json:"optimizer"`
-	LabelSmoothing float64       `json:"labelSmoothing"`
+	LabelSmoothing float64       `json:"labelSmoothing,omitempty"`
 	Augment        AugmentSpec   `json:"augment"`
 	// (raw/Scale - Mean) / Std; Scale 0: 1.
 	Scale float64   `json:"scale,omitempty"`
@@ -42,7 +42,18 @@ type TrainerSpec struct {
 	Std   []float64 `json:"std,omitempty"`
 }
 
-// Trainer trains one net on a device.
+// ImputerSpec is the spec of tx_trainer_new_imputer. Mean and Std stay empty.
+type ImputerSpec struct {
+	TrainerSpec
+	Imputer     string  `json:"imputer"` // "gain"
+	Input       []int   `json:"input"`   // [C,H,W]
+	Alpha       float64 `json:"alpha"`
+	HintRate    float64 `json:"hintRate"`
+	MaximumRate float64 `json:"maximumRate"`
+	Width       int     `json:"width"`
+}
+
+// Trainer trains one net, or an imputer, on a device.
 type Trainer struct {
 	d *Device
 	h *handle
@@ -51,6 +62,23 @@ type Trainer struct {
 // NewTrainer trains a copy of n, which needs no parameters and may be closed
 // afterwards. The copy's parameters are drawn from the seed; SetState replaces them.
 func (d *Device) NewTrainer(ctx context.Context, n *Net, spec TrainerSpec, precision Precision) (*Trainer, error) {
+	return d.newTrainer(ctx, spec, func(op string, text *C.char, p **C.tx_trainer) error {
+		return n.h.with(op, "net", func(net unsafe.Pointer) error {
+			return failure(C.tx_trainer_new((*C.tx_net)(net), text, d.c, C.int32_t(precision), p))
+		})
+	})
+}
+
+// NewImputerTrainer trains an imputer. Its parameters are drawn from the seed; SetState
+// replaces them.
+func (d *Device) NewImputerTrainer(ctx context.Context, spec ImputerSpec, precision Precision) (*Trainer, error) {
+	return d.newTrainer(ctx, spec, func(_ string, text *C.char, p **C.tx_trainer) error {
+		return failure(C.tx_trainer_new_imputer(text, d.c, C.int32_t(precision), p))
+	})
+}
+
+// newTrainer hands a spec, as JSON, to what makes a C trainer.
+func (d *Device) newTrainer(ctx context.Context, spec any, open func(op string, text *C.char, p **C.tx_trainer) error) (*Trainer, error) {
 	const op = "trainer-new"
 	text, err := json.Marshal(spec)
 	if err != nil {
@@ -58,16 +86,14 @@ func (d *Device) NewTrainer(ctx context.Context, n *Net, spec TrainerSpec, preci
 	}
 	t := &Trainer{d: d}
 	err = d.do(ctx, op, func() error {
-		return n.h.with(op, "net", func(net unsafe.Pointer) error {
-			c, free := cString(string(text))
-			defer free()
-			var p *C.tx_trainer
-			if err := failure(C.tx_trainer_new((*C.tx_net)(net), c, d.c, C.int32_t(precision), &p)); err != nil {
-				return err
-			}
-			t.h = newHandle(unsafe.Pointer(p), func(p unsafe.Pointer) { C.tx_trainer_free((*C.tx_trainer)(p)) })
-			return nil
-		})
+		c, free := cString(string(text))
+		defer free()
+		var p *C.tx_trainer
+		if err := open(op, c, &p); err != nil {
+			return err
+		}
+		t.h = newHandle(unsafe.Pointer(p), func(p unsafe.Pointer) { C.tx_trainer_free((*C.tx_trainer)(p)) })
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -98,23 +124,23 @@ func (t *Trainer) SetData(ctx context.Context, part string, examples, labels *Te
 }
 
 // Steps takes a step a rate; see tx_trainer_steps. It returns the steps' mean
-// losses and the number of right predictions among all examples seen.
-func (t *Trainer) Steps(ctx context.Context, indices []int32, batch int, rates []float64, first int64) (losses []float64, correct int, err error) {
+// losses and the number of right predictions among those of all examples seen.
+func (t *Trainer) Steps(ctx context.Context, indices []int32, batch int, rates []float64, first int64) (losses []float64, correct, examples int, err error) {
 	losses = make([]float64, len(rates))
-	var right C.int64_t
+	var right, all C.int64_t
 	err = t.do(ctx, "trainer-steps", func(p *C.tx_trainer) error {
 		return failure(C.tx_trainer_steps(p, (*C.int32_t)(unsafe.SliceData(indices)), C.int64_t(len(indices)), C.int64_t(batch),
 			(*C.double)(unsafe.SliceData(rates)), C.int64_t(len(rates)), C.int64_t(first),
-			(*C.double)(unsafe.SliceData(losses)), &right))
+			(*C.double)(unsafe.SliceData(losses)), &right, &all))
 	})
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
-	return losses, int(right), nil
+	return losses, int(right), int(all), nil
 }
 
 // Evaluate runs a part in inference mode, batch rows at a time, and returns the
-// mean cross-entropy and the number of right predictions.
+// mean cross-entropy (of imputers: squared error) and the number of right predictions.
 func (t *Trainer) Evaluate(ctx context.Context, part string, batch int) (loss float64, correct, examples int, err error) {
 	var mean C.double
 	var right, all C.int64_t

@@ -29,10 +29,11 @@ func TestTrainerLifetime(t *testing.T) {
 	require.NoError(t, x.Close()) // its memory lives on
 	require.ErrorIs(t, tr.SetData(ctx, "train", x, y), ErrInvalid)
 	require.NoError(t, y.Close())
-	losses, correct, err := tr.Steps(ctx, []int32{0, 1}, 2, []float64{.1}, 0)
+	losses, correct, examples, err := tr.Steps(ctx, []int32{0, 1}, 2, []float64{.1}, 0)
 	require.NoError(t, err)
 	require.Len(t, losses, 1)
 	require.LessOrEqual(t, correct, 2)
+	require.Equal(t, 2, examples)
 
 	// Reading is copying: a step does not change what was read.
 	state, err := tr.Parameters(ctx)
@@ -40,7 +41,7 @@ func TestTrainerLifetime(t *testing.T) {
 	require.Len(t, state, 2)
 	before, err := state["fc.weight"].Floats()
 	require.NoError(t, err)
-	_, _, err = tr.Steps(ctx, []int32{0, 1}, 2, []float64{.1}, 1)
+	_, _, _, err = tr.Steps(ctx, []int32{0, 1}, 2, []float64{.1}, 1)
 	require.NoError(t, err)
 	after, err := state["fc.weight"].Floats()
 	require.NoError(t, err)

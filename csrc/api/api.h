@@ -4,7 +4,10 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "api/error.h"
 #include "api/guard.h"
@@ -24,6 +27,9 @@ T* required(T* pointer, const char* name) {
 
 // The tensor behind a handle; throws invalid for NULL and for undefined tensors.
 const at::Tensor& tensor_of(tx_tensor handle, const char* name);
+// A list of named tensors; throws invalid for counts below 0 and for NULL.
+std::vector<std::pair<std::string, at::Tensor>> tensors_of(int64_t count, const char* const* names,
+                                                           const tx_tensor* tensors);
 // A new handle; the caller of the API owns it.
 tx_tensor handle_of(at::Tensor tensor);
 

@@ -41,7 +41,8 @@ tx_status* tx_catalogue(char** text) {
                                  {"paper", imputer.paper},
                                  {"needs", imputer.of_data              ? "data"
                                            : imputer.mask_independent() ? ""
-                                                                        : "mask"}});
+                                                                        : "mask"},
+                                 {"generator", imputer.of_generator}});
     }
     *text = duplicate(out.dump());
   });

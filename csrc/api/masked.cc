@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/api.h"
+#include "api/generator.h"
 #include "api/net.h"
 #include "graph/json.h"
 #include "removal/imputer.h"
@@ -89,8 +90,8 @@ tx_status* tx_scene_put(tx_scene* scene, int32_t slot, tx_tensor image, tx_tenso
 }
 
 tx_status* tx_scene_put_imputed(tx_scene* scene, int32_t slot, tx_tensor image, const char* spec,
-                                const float* mean, const float* std, uint64_t key,
-                                const double* dataset_mean) {
+                                const tx_generator* generator, const float* mean, const float* std,
+                                uint64_t key, const double* dataset_mean) {
   return guard("scene-put-imputed", [&] {
     at::NoGradGuard no_grad;
     Scene& to = required(scene, "scene")->scene;
@@ -102,6 +103,7 @@ tx_status* tx_scene_put_imputed(tx_scene* scene, int32_t slot, tx_tensor image, 
     if (std != nullptr) input.std.assign(std, std + channels);
     if (dataset_mean != nullptr) input.dataset_mean.assign(dataset_mean, dataset_mean + own.size(1));
     input.keys = &key;
+    if (generator != nullptr) input.generator = generator->generator;
     to.put(slot, own.squeeze(0), make_imputer(parse_json(required(spec, "spec"), "spec"), input));
   });
 }

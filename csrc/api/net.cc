@@ -13,10 +13,7 @@
 #include "graph/json.h"
 #include "torchscript/script.h"
 
-using namespace assay;
-using nlohmann::json;
-
-namespace {
+namespace assay {
 
 Precision precision_of(int32_t precision) {
   if (precision < TX_PRECISION_F32 || precision > TX_PRECISION_F64) {
@@ -24,6 +21,13 @@ Precision precision_of(int32_t precision) {
   }
   return static_cast<Precision>(precision);
 }
+
+}  // namespace assay
+
+using namespace assay;
+using nlohmann::json;
+
+namespace {
 
 int64_t option(const json& spec, const char* name) {
   if (!spec.contains(name)) return 0;
@@ -128,17 +132,7 @@ tx_status* tx_net_load(tx_net* handle, int64_t count, const char* const* names, 
   return guard("net-load", [&] {
     at::NoGradGuard no_grad;
     Net& net = *required(handle, "net")->net;
-    if (count < 0) throw invalid("count ", count, ": want at least 0");
-    if (count > 0) {
-      required(names, "names");
-      required(tensors, "tensors");
-    }
-    std::vector<std::pair<std::string, at::Tensor>> state;
-    for (int64_t i = 0; i < count; ++i) {
-      const char* name = required(names[i], "a name");
-      state.emplace_back(name, tensor_of(tensors[i], name));
-    }
-    net.load(state);
+    net.load(tensors_of(count, names, tensors));
   });
 }
 

@@ -1,6 +1,7 @@
 // The net behind a tx_net.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "graph/net.h"
@@ -8,3 +9,10 @@
 struct tx_net {
   std::unique_ptr<assay::Net> net;
 };
+
+namespace assay {
+
+// Of TX_PRECISION_*; throws invalid for others.
+Precision precision_of(int32_t precision);
+
+}  // namespace assay

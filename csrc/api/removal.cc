@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/api.h"
+#include "api/generator.h"
 #include "api/net.h"
 #include "attribution/evaluator.h"
 #include "graph/json.h"
@@ -59,6 +60,17 @@ std::vector<RemovalRow> checked_rows(const tx_removal& what, const Sizes& size) 
 using namespace assay;
 
 extern "C" {
+
+tx_status* tx_generator_new(int64_t count, const char* const* names, const tx_tensor* tensors,
+                            tx_device device, int32_t precision, tx_generator** generator) {
+  return guard("generator-new", [&] {
+    required(generator, "generator");
+    *generator = new tx_generator{std::make_shared<Generator>(tensors_of(count, names, tensors),
+                                                              device_of(device), precision_of(precision))};
+  });
+}
+
+void tx_generator_free(tx_generator* generator) { delete generator; }
 
 tx_status* tx_remove(tx_net* handle, tx_tensor images, const tx_removal* removal,
                      const tx_removal_result* result, tx_tensor* inputs) {
@@ -114,6 +126,7 @@ tx_status* tx_remove(tx_net* handle, tx_tensor images, const tx_removal* removal
     if (what.dataset_mean != nullptr)
       input.dataset_mean.assign(what.dataset_mean, what.dataset_mean + x.size(1));
     input.keys = what.noise_keys;
+    if (what.generator != nullptr) input.generator = what.generator->generator;
     // For patch-mean: every pixel is a patch of its own.
     std::vector<int32_t> own(static_cast<size_t>(size.features));
     for (size_t i = 0; i < own.size(); ++i) own[i] = static_cast<int32_t>(i);

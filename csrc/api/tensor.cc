@@ -28,6 +28,17 @@ const at::Tensor& tensor_of(tx_tensor handle, const char* name) {
   return tensor;
 }
 
+std::vector<std::pair<std::string, at::Tensor>> tensors_of(int64_t count, const char* const* names,
+                                                           const tx_tensor* tensors) {
+  if (count < 0) throw invalid("count ", count, ": want at least 0");
+  std::vector<std::pair<std::string, at::Tensor>> out;
+  for (int64_t i = 0; i < count; ++i) {
+    const char* name = required(required(names, "names")[i], "a name");
+    out.emplace_back(name, tensor_of(required(tensors, "tensors")[i], name));
+  }
+  return out;
+}
+
 tx_tensor handle_of(at::Tensor tensor) { return new at::Tensor(std::move(tensor)); }
 
 at::ScalarType dtype_of(int32_t dtype) {

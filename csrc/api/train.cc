@@ -9,8 +9,9 @@
 
 #include "api/api.h"
 #include "api/net.h"
+#include "train/gain_trainer.h"
+#include "train/net_trainer.h"
 #include "train/state.h"
-#include "train/trainer.h"
 
 using namespace assay;
 using nlohmann::json;
@@ -91,12 +92,10 @@ class Fields {
   std::set<std::string> known_;
 };
 
-TrainerOptions options_of(const char* text) {
-  const json spec = json::parse(text, nullptr, /*allow_exceptions=*/false);
+// The options that all trainings have.
+TrainerOptions options_of(Fields& fields) {
   TrainerOptions out;
-  Fields fields(spec, "spec");
   fields.read("seed", out.seed);
-  fields.read("labelSmoothing", out.label_smoothing);
   fields.read("scale", out.normalisation.scale);
   fields.read("mean", out.normalisation.mean);
   fields.read("std", out.normalisation.std);
@@ -117,24 +116,47 @@ TrainerOptions options_of(const char* text) {
     f.read("epsilon", out.optimizer.epsilon);
     f.finish();
   }
-  fields.finish();
   return out;
+}
+
+std::unique_ptr<Trainer> gain_trainer(Fields& fields, at::Device device, Precision precision) {
+  const TrainerOptions options = options_of(fields);
+  GainOptions gain;
+  std::vector<double> input;
+  fields.read("input", input);
+  fields.read("alpha", gain.alpha);
+  fields.read("hintRate", gain.hint_rate);
+  fields.read("maximumRate", gain.maximum_rate);
+  fields.read("width", gain.width);
+  fields.finish();
+  for (const double size : input) {
+    if (!(size >= 1 && size <= 65536) || size != static_cast<double>(static_cast<int64_t>(size))) {
+      throw invalid("spec.input: ", size, ": want whole numbers from 1");
+    }
+    gain.input.push_back(static_cast<int64_t>(size));
+  }
+  return std::make_unique<GainTrainer>(gain, options, device, precision);
+}
+
+struct ImputerTraining {
+  const char* id;
+  std::unique_ptr<Trainer> (*make)(Fields& fields, at::Device device, Precision precision);
+};
+
+// The imputers that can be trained.
+constexpr ImputerTraining kImputers[] = {{"gain", gain_trainer}};
+
+// A trainer on the heap, for its handle.
+tx_trainer* handle_of(std::unique_ptr<Trainer> trainer) {
+  auto made = std::make_unique<tx_trainer>();
+  made->trainer = std::move(trainer);
+  return made.release();
 }
 
 NamedTensors state_of(const Trainer& trainer, int32_t state) {
   if (state == TX_STATE_PARAMETERS) return trainer.parameters();
   if (state == TX_STATE_OPTIMIZER) return trainer.optimizer_state();
   throw invalid("state ", state, ": want TX_STATE_PARAMETERS or TX_STATE_OPTIMIZER");
-}
-
-NamedTensors named(int64_t count, const char* const* names, const tx_tensor* tensors) {
-  if (count < 0) throw invalid("count ", count, ": want at least 0");
-  NamedTensors out;
-  for (int64_t i = 0; i < count; ++i) {
-    const char* name = required(required(names, "names")[i], "a name");
-    out.emplace_back(name, tensor_of(required(tensors, "tensors")[i], name));
-  }
-  return out;
 }
 
 Trainer& trainer_of(tx_trainer* handle) { return *required(handle, "trainer")->trainer; }
@@ -148,13 +170,33 @@ tx_status* tx_trainer_new(const tx_net* net, const char* spec, tx_device device,
                           tx_trainer** trainer) {
   return guard("trainer-new", [&] {
     required(trainer, "trainer");
-    if (precision < TX_PRECISION_F32 || precision > TX_PRECISION_F64) {
-      throw invalid("precision ", precision, ": want TX_PRECISION_F32...TX_PRECISION_F64");
+    const Net& from = *required(net, "net")->net;
+    const json parsed = json::parse(required(spec, "spec"), nullptr, /*allow_exceptions=*/false);
+    Fields fields(parsed, "spec");
+    TrainerOptions options = options_of(fields);
+    fields.read("labelSmoothing", options.label_smoothing);
+    fields.finish();
+    *trainer =
+        handle_of(std::make_unique<NetTrainer>(from, options, device_of(device), precision_of(precision)));
+  });
+}
+
+tx_status* tx_trainer_new_imputer(const char* spec, tx_device device, int32_t precision,
+                                  tx_trainer** trainer) {
+  return guard("trainer-new", [&] {
+    required(trainer, "trainer");
+    const json parsed = json::parse(required(spec, "spec"), nullptr, /*allow_exceptions=*/false);
+    Fields fields(parsed, "spec");
+    std::string id, known;
+    fields.read("imputer", id);
+    for (const ImputerTraining& imputer : kImputers) {
+      if (id == imputer.id) {
+        *trainer = handle_of(imputer.make(fields, device_of(device), precision_of(precision)));
+        return;
+      }
+      known += concat(known.empty() ? "" : ", ", imputer.id);
     }
-    auto made = std::make_unique<tx_trainer>();
-    made->trainer = std::make_unique<Trainer>(*required(net, "net")->net, options_of(required(spec, "spec")),
-                                              device_of(device), static_cast<Precision>(precision));
-    *trainer = made.release();
+    throw not_found("no imputer \"", id, "\" can be trained: want one of ", known);
   });
 }
 
@@ -167,7 +209,7 @@ tx_status* tx_trainer_data(tx_trainer* trainer, const char* part, tx_tensor exam
 
 tx_status* tx_trainer_steps(tx_trainer* trainer, const int32_t* indices, int64_t count, int64_t batch,
                             const double* rates, int64_t steps, int64_t first, double* losses,
-                            int64_t* correct) {
+                            int64_t* correct, int64_t* examples) {
   return guard("trainer-steps", [&] {
     if (count < 0 || steps < 0) throw invalid(count, " indices, ", steps, " steps: want 0 or more");
     if (count > 0) required(indices, "indices");
@@ -176,11 +218,13 @@ tx_status* tx_trainer_steps(tx_trainer* trainer, const int32_t* indices, int64_t
       required(losses, "losses");
     }
     required(correct, "correct");
+    required(examples, "examples");
     const Trainer::Steps done =
         trainer_of(trainer).steps(c10::ArrayRef<int32_t>(indices, static_cast<size_t>(count)), batch,
                                   c10::ArrayRef<double>(rates, static_cast<size_t>(steps)), first);
     std::copy(done.losses.begin(), done.losses.end(), losses);
     *correct = done.correct;
+    *examples = done.examples;
   });
 }
 
@@ -223,8 +267,8 @@ tx_status* tx_trainer_write(tx_trainer* trainer, int64_t count, const char* cons
                             const tx_tensor* tensors, int64_t optimizer_count,
                             const char* const* optimizer_names, const tx_tensor* optimizer_tensors) {
   return guard("trainer-write", [&] {
-    trainer_of(trainer).set_state(named(count, names, tensors),
-                                  named(optimizer_count, optimizer_names, optimizer_tensors));
+    trainer_of(trainer).set_state(tensors_of(count, names, tensors),
+                                  tensors_of(optimizer_count, optimizer_names, optimizer_tensors));
   });
 }
 

@@ -361,7 +361,7 @@ tx_status* tx_trainer_data(tx_trainer* trainer, const char* part, tx_tensor exam
  * "train" (the last step: what is left of count) at learning rate rates[i], as
  * step first+i since the start of training (from 0), which keys random draws and
  * Adam's bias correction. losses[i]: its mean loss (not finite: diverged);
- * correct: right predictions among all examples seen. After an error the
+ * correct: right predictions among `examples`, those seen. After an error the
  * parameters are those of some step in between. */
 tx_status* tx_trainer_steps(tx_trainer* trainer, const int32_t* indices, int64_t count, int64_t batch,
                             const double* rates, int64_t steps, int64_t first, double* losses,

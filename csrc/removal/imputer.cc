@@ -9,7 +9,7 @@ const std::vector<ImputerEntry>& imputer_registry() {
   static const std::vector<ImputerEntry> entries = {
       zero_imputer(),       mean_imputer(),         channel_mean_imputer(), dataset_mean_imputer(),
       patch_mean_imputer(), blur_imputer(),         uniform_imputer(),      constant_imputer(),
-      image_imputer(),      noisy_linear_imputer(),
+      image_imputer(),      noisy_linear_imputer(), gain_imputer(),
   };
   return entries;
 }

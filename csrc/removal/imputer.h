@@ -13,17 +13,19 @@
 #include <vector>
 
 #include "api/parameters.h"
+#include "removal/generator.h"
 
 namespace assay {
 
 struct ImputerInput {
-  at::Tensor images;                     // [N,C,H,W] or [N,F], normalised
-  std::vector<double> mean, std;         // per channel, of the preset
-  const uint64_t* keys = nullptr;        // N, may be NULL
-  int32_t features = 0;                  // of feature_map
-  const int32_t* feature_map = nullptr;  // H*W or F, may be NULL
-  at::Tensor other;                      // [C,H,W], [N,C,H,W] or undefined
-  std::vector<double> dataset_mean;      // per channel or column, normalised; empty: not known
+  at::Tensor images;                           // [N,C,H,W] or [N,F], normalised
+  std::vector<double> mean, std;               // per channel, of the preset
+  const uint64_t* keys = nullptr;              // N, may be NULL
+  int32_t features = 0;                        // of feature_map
+  const int32_t* feature_map = nullptr;        // H*W or F, may be NULL
+  at::Tensor other;                            // [C,H,W], [N,C,H,W] or undefined
+  std::vector<double> dataset_mean;            // per channel or column, normalised; empty: not known
+  std::shared_ptr<const Generator> generator;  // of "gain"; may be NULL
 
   bool is_table() const { return images.dim() == 2; }
 };
@@ -50,7 +52,8 @@ struct ImputerEntry {
   // imputers that depend on the mask, which have `make`.
   at::Tensor (*reference)(const ImputerInput& input, const Parameters& parameters);
   std::unique_ptr<Imputer> (*make)(const ImputerInput& input, const Parameters& parameters) = nullptr;
-  bool of_data = false;  // wants the mean of the data
+  bool of_data = false;       // wants the mean of the data
+  bool of_generator = false;  // wants a trained generator
 
   bool mask_independent() const { return reference != nullptr; }
 };
@@ -79,6 +82,7 @@ ImputerEntry uniform_imputer();
 ImputerEntry constant_imputer();
 ImputerEntry image_imputer();
 ImputerEntry noisy_linear_imputer();
+ImputerEntry gain_imputer();
 
 // mean and std as [1,C,1,1] tensors like the images; throws invalid when the
 // input has none for each channel.

@@ -1,6 +1,5 @@
 // Training against PyTorch's own, against what it promises (repeatable,
 // resumable), and its parts against their definitions.
-#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -18,43 +17,18 @@
 #include "api/error.h"
 #include "removal/philox.h"
 #include "test/fill.h"
+#include "test/training.h"
 #include "train/data.h"
 #include "train/dropout.h"
 #include "train/initial.h"
 #include "train/key.h"
+#include "train/net_trainer.h"
 #include "train/state.h"
-#include "train/trainer.h"
 
 namespace assay {
 namespace {
 
 using nlohmann::json;
-
-std::string message_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-void expect_says(const std::function<void()>& body, const std::string& text) {
-  EXPECT_NE(message_of(body).find(text), std::string::npos) << message_of(body) << "\nwant: " << text;
-}
-
-// Intra-op threads of this thread, for the time of a test: small work on a busy
-// machine is slow on several.
-class Threads {
- public:
-  explicit Threads(int n) : before_(at::get_num_threads()) { at::set_num_threads(n); }
-  ~Threads() { at::set_num_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
 
 NamedTensors copied(NamedTensors state) {
   for (auto& [name, tensor] : state) tensor = host_copy(tensor);
@@ -114,20 +88,6 @@ TrainerOptions options_of(const json& golden) {
   return o;
 }
 
-void expect_summary(const at::Tensor& got, const std::string& name, const json& want, double tolerance) {
-  const at::Tensor flat = got.to(at::kDouble).flatten();
-  const double norm = want.at("norm");
-  const at::Tensor probe = fill_values("projection " + name, flat.sizes(), 1, 0).to(at::kDouble);
-  EXPECT_NEAR(flat.norm().item<double>(), norm, tolerance * (1 + norm)) << name;
-  EXPECT_NEAR(flat.dot(probe).item<double>(), want.at("projection").get<double>(), tolerance * (1 + norm))
-      << name;
-  for (size_t i = 0; i < want.at("places").size(); ++i) {
-    EXPECT_NEAR(flat[want["places"][i].get<int64_t>()].item<double>(), want["values"][i].get<double>(),
-                tolerance)
-        << name << " at " << want["places"][i];
-  }
-}
-
 struct Data {
   at::Tensor examples, labels;
 };
@@ -140,14 +100,6 @@ Data data_of(const json& golden) {
   at::Tensor labels = at::empty({examples}, at::kInt);
   for (int64_t i = 0; i < examples; ++i) labels[i] = (i * i + i / 5) % classes;
   return {golden.at("bytes").get<bool>() ? raw.to(at::kByte) : raw, labels};
-}
-
-std::vector<int32_t> order(int64_t count, int64_t examples) {
-  std::vector<int32_t> indices;
-  for (int64_t i = 0; i < count; ++i) {
-    indices.push_back(static_cast<int32_t>((i * 7 + i / examples * 3) % examples));
-  }
-  return indices;
 }
 
 struct Golden {
@@ -170,7 +122,7 @@ TEST_P(TrainingGolden, StepsAsPyTorchMakesThem) {
   constexpr double tolerance = 1e-10;
   const json& golden = GetParam().json;
   const auto net = net_of(golden.at("net"));
-  Trainer trainer(*net, options_of(golden), at::kCPU, Precision::kF64);
+  NetTrainer trainer(*net, options_of(golden), at::kCPU, Precision::kF64);
   trainer.set_state(fill_state(*net), {});
   const Data data = data_of(golden);
   trainer.set_data("train", data.examples, data.labels);
@@ -223,7 +175,7 @@ TEST_P(TrainingGolden, StepsInF32AreNearThoseInF64) {
   const Data data = data_of(golden);
   std::vector<NamedTensors> states;
   for (Precision precision : {Precision::kF64, Precision::kF32}) {
-    Trainer trainer(*net, options_of(golden), at::kCPU, precision);
+    NetTrainer trainer(*net, options_of(golden), at::kCPU, precision);
     trainer.set_state(fill_state(*net), {});
     trainer.set_data("train", data.examples, data.labels);
     const Trainer::Steps got =
@@ -288,7 +240,7 @@ struct Outcome {
 
 Outcome run(const std::string& optimizer, const std::vector<size_t>& calls, bool afresh) {
   const auto net = random_net();
-  std::optional<Trainer> trainer;
+  std::optional<NetTrainer> trainer;
   trainer.emplace(*net, random_options(optimizer), at::kCPU, Precision::kF32);
   give_random_data(*trainer, 40);
   const auto indices = order(240, 40);
@@ -334,7 +286,7 @@ TEST(Training, OfAConvolutionalNetIsTheSameAgainOnTwoThreads) {
   const TrainerOptions options = random_options("sgd");
   std::optional<NamedTensors> want;
   for (int i = 0; i < 2; ++i) {
-    Trainer trainer(*net, options, at::kCPU, Precision::kF32);
+    NetTrainer trainer(*net, options, at::kCPU, Precision::kF32);
     trainer.set_data("train", fill_values("pixels", {40, 3, 32, 32}, 127.5, 127.5).to(at::kByte),
                      at::arange(40).remainder(10));
     trainer.steps(order(16, 40), 8, std::vector<double>(2, 0.1), 0);
@@ -350,7 +302,7 @@ TEST(Training, DependsOnTheSeedAlone) {
   for (uint64_t seed : {11, 12}) {
     TrainerOptions options = random_options("sgd");
     options.seed = seed;
-    Trainer trainer(*net, options, at::kCPU, Precision::kF32);
+    NetTrainer trainer(*net, options, at::kCPU, Precision::kF32);
     trainer.set_state(fill_state(*net), {});  // so that only the draws differ
     give_random_data(trainer, 40);
     at::manual_seed(static_cast<int64_t>(losses.size()));
@@ -366,7 +318,7 @@ TEST(Training, DependsOnTheSeedAlone) {
 
 TEST(Training, ReportsDivergenceAsALossThatIsNotFinite) {
   const auto net = Net::build("mlp", {});
-  Trainer trainer(*net, {}, at::kCPU, Precision::kF32);
+  NetTrainer trainer(*net, {}, at::kCPU, Precision::kF32);
   trainer.set_data("train", fill_input({20, 64}), at::arange(20).remainder(10));
   const auto got = trainer.steps(order(60, 20), 20, std::vector<double>{1e30, 1e30, 1e30}, 0);
   EXPECT_TRUE(std::isfinite(got.losses[0]));
@@ -377,7 +329,7 @@ TEST(Training, InBF16StaysNearF32) {
   const auto net = random_net();
   std::vector<double> first;
   for (Precision precision : {Precision::kF32, Precision::kBF16}) {
-    std::optional<Trainer> trainer;
+    std::optional<NetTrainer> trainer;
     try {
       trainer.emplace(*net, random_options("sgd"), at::kCPU, precision);
     } catch (const Error& error) {
@@ -553,7 +505,7 @@ TEST(State, OfOtherNamesShapesOrTypesIsRefusedAndNothingChanges) {
   const auto net = small_net();
   TrainerOptions options;
   options.optimizer.momentum = 0.5;
-  Trainer trainer(*net, options, at::kCPU, Precision::kF32);
+  NetTrainer trainer(*net, options, at::kCPU, Precision::kF32);
   const NamedTensors parameters = copied(trainer.parameters()), state = copied(trainer.optimizer_state());
   NamedTensors other;
   for (const auto& [name, value] : fill_state(*net)) other.emplace_back(name, value);
@@ -598,7 +550,7 @@ TEST(Mistakes, AreNamed) {
                         Precision precision = Precision::kF32) {
     TrainerOptions options;
     change(options);
-    Trainer(*net, options, at::kCPU, precision);
+    NetTrainer(*net, options, at::kCPU, precision);
   };
   expect_says([&] { made([](auto& o) { o.optimizer.id = "lion"; }); }, "\"lion\": want one of sgd, adam");
   expect_says([&] { made([](auto& o) { o.optimizer.momentum = 1; }); }, "momentum 1");
@@ -609,7 +561,7 @@ TEST(Mistakes, AreNamed) {
   expect_says([&] { made([](auto& o) { o.normalisation.std = {0}; }); }, "std 0");
   expect_says([&] { made([](auto& o) { o.normalisation.scale = 0; }); }, "scale 0");
 
-  Trainer trainer(*net, {}, at::kCPU, Precision::kF32);
+  NetTrainer trainer(*net, {}, at::kCPU, Precision::kF32);
   const at::Tensor x = fill_input({10, 1, 8, 8}), y = at::arange(10);
   const std::vector<double> one = {0.1};
   const auto steps = [&](const std::vector<int32_t>& indices, int64_t batch, const std::vector<double>& rates,
@@ -637,18 +589,18 @@ TEST(Mistakes, AreNamed) {
   TrainerOptions flipping;
   flipping.augment.flip = true;
   const auto table = Net::build("mlp", {});
-  Trainer columns(*table, flipping, at::kCPU, Precision::kF32);
+  NetTrainer columns(*table, flipping, at::kCPU, Precision::kF32);
   expect_says([&] { columns.set_data("train", x.view({10, 64}), y); }, "no images");
   columns.set_data("validation", x.view({10, 64}), y);
   columns.set_data("train", x, y);  // images of as many values
   columns.steps(order(10, 10), 5, std::vector<double>{0.1, 0.1}, 0);
   TrainerOptions means;
   means.normalisation.mean = {1, 2};
-  Trainer wrong(*net, means, at::kCPU, Precision::kF32);
+  NetTrainer wrong(*net, means, at::kCPU, Precision::kF32);
   expect_says([&] { wrong.set_data("train", x, y); }, "mean has 2 entries");
 
   const auto small = small_net();
-  Trainer lonely(*small, {}, at::kCPU, Precision::kF32);
+  NetTrainer lonely(*small, {}, at::kCPU, Precision::kF32);
   lonely.set_data("train", fill_input({3, 2, 6, 6}), at::zeros({3}, at::kLong));
   expect_says(
       [&] {
@@ -675,7 +627,7 @@ TEST(Memory, StaysTheSameOverCallsAndIsGivenBack) {
   c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, balance);
   {
     const auto net = random_net();
-    Trainer trainer(*net, random_options("adam"), at::kCPU, Precision::kF32);
+    NetTrainer trainer(*net, random_options("adam"), at::kCPU, Precision::kF32);
     give_random_data(trainer, 40);
     int64_t after = 0;
     for (int i = 0; i < 4; ++i) {

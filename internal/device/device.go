@@ -25,6 +25,8 @@ type Backend struct {
 
 	probe      sync.Once // of bf16 on the CPU
 	probeError error
+
+	generators generators
 }
 
 var _ orchestrate.Backend = (*Backend)(nil)
@@ -70,7 +72,7 @@ func (b *Backend) Device() string { return b.d.Name() }
 func (b *Backend) Kind() string { return b.d.Kind() }
 
 // Close ends the device's thread.
-func (b *Backend) Close() error { return b.d.Close() }
+func (b *Backend) Close() error { return errors.Join(b.generators.close(), b.d.Close()) }
 
 // Runtime describes libtorch, the CPU and the GPUs.
 func (b *Backend) Runtime(ctx context.Context) (map[string]any, error) {

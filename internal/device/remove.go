@@ -20,6 +20,9 @@ func (n *net) Remove(ctx context.Context, images orchestrate.Images, spec orches
 	if err != nil {
 		return out, err
 	}
+	if ask.Generator, err = n.b.generator(ctx, spec.Generator, n.precision); err != nil {
+		return out, err
+	}
 	got, err := n.n.Remove(ctx, in.values, ask)
 	if err != nil {
 		return out, fmt.Errorf("removing features for %s by %s: %w", n.info.Net, spec.Imputer.ID, mark(err))

@@ -38,6 +38,9 @@ func (n *net) Scene(ctx context.Context, spec orchestrate.SceneSpec) (orchestrat
 	}
 	out := &scene{n: n, s: s, batch: spec.Batch, words: trace.Words(spec.Features)}
 	out.reference = torchx.ReferenceSpec{JSON: text, Features: spec.Features, FeatureMap: spec.FeatureMap, DatasetMean: spec.DatasetMean}
+	if out.reference.Generator, err = n.b.generator(ctx, spec.Generator, n.precision); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	if out.imputed, err = n.b.dependsOnMask(ctx, spec.Reference.ID); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -24,6 +24,24 @@ func (b *Backend) OpenTrainer(ctx context.Context, spec orchestrate.TrainerSpec,
 	if err := b.makeBF16Safe(ctx, precision); err != nil {
 		return nil, err
 	}
+	open := b.openNetTrainer
+	if spec.Imputer != nil {
+		open = b.openImputerTrainer
+	}
+	out, err := open(ctx, spec, precision)
+	if err != nil {
+		return nil, err
+	}
+	if state == nil {
+		return out, nil
+	}
+	if err := out.SetState(ctx, state, nil); err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
+	return out, nil
+}
+
+func (b *Backend) openNetTrainer(ctx context.Context, spec orchestrate.TrainerSpec, precision torchx.Precision) (*trainer, error) {
 	n, err := b.build(ctx, orchestrate.NetSpec{Net: spec.Net, Classes: spec.Classes, Features: spec.Features})
 	if err != nil {
 		return nil, mark(err)
@@ -36,13 +54,19 @@ func (b *Backend) OpenTrainer(ctx context.Context, spec orchestrate.TrainerSpec,
 	if out.t, err = b.d.NewTrainer(ctx, n, trainerSpec(spec), precision); err != nil {
 		return nil, fmt.Errorf("training %s: %w", spec.Net, mark(err))
 	}
-	if state == nil {
-		return out, nil
-	}
-	if err := out.SetState(ctx, state, nil); err != nil {
-		return nil, errors.Join(err, out.Close())
-	}
 	return out, nil
+}
+
+func (b *Backend) openImputerTrainer(ctx context.Context, spec orchestrate.TrainerSpec, precision torchx.Precision) (*trainer, error) {
+	i := spec.Imputer
+	all := trainerSpec(spec)
+	all.Mean, all.Std = nil, nil
+	t, err := b.d.NewImputerTrainer(ctx, torchx.ImputerSpec{TrainerSpec: all, Imputer: i.ID, Input: i.Shape, Alpha: i.Alpha,
+		HintRate: i.HintRate, MaximumRate: i.MaximumRate, Width: i.Width}, precision)
+	if err != nil {
+		return nil, fmt.Errorf("training imputer %s: %w", i.ID, mark(err))
+	}
+	return &trainer{t: t, info: orchestrate.NetInfo{Net: i.ID, Input: i.Shape}}, nil
 }
 
 func trainerSpec(spec orchestrate.TrainerSpec) torchx.TrainerSpec {
@@ -118,11 +142,11 @@ func (t *trainer) SetData(ctx context.Context, part string, data orchestrate.Tra
 
 // Steps takes len(rates) steps.
 func (t *trainer) Steps(ctx context.Context, indices []int32, batch int, rates []float64, first int64) (orchestrate.StepsResult, error) {
-	losses, correct, err := t.t.Steps(ctx, indices, batch, rates, first)
+	losses, correct, examples, err := t.t.Steps(ctx, indices, batch, rates, first)
 	if err != nil {
 		return orchestrate.StepsResult{}, t.said("training", err)
 	}
-	return orchestrate.StepsResult{Losses: losses, Correct: correct, Examples: len(indices)}, nil
+	return orchestrate.StepsResult{Losses: losses, Correct: correct, Examples: examples}, nil
 }
 
 // Evaluate runs a part in inference mode.

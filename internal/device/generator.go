@@ -1,0 +1,63 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/assay-xai/assay/orchestrate"
+	"github.com/assay-xai/assay/torchx"
+	"github.com/assay-xai/assay/weights"
+)
+
+// generators are those that were asked for, ready to be run: of a plan there is one.
+type generators struct {
+	mu sync.Mutex
+	of map[string]*torchx.Generator
+}
+
+// generator prepares a generator once; nil for none.
+func (b *Backend) generator(ctx context.Context, g *orchestrate.Generator, precision torchx.Precision) (*torchx.Generator, error) {
+	if g == nil {
+		return nil, nil
+	}
+	b.generators.mu.Lock()
+	defer b.generators.mu.Unlock()
+	key := fmt.Sprint(g.Hash, " ", precision)
+	if made := b.generators.of[key]; made != nil {
+		return made, nil
+	}
+	state := maps.Clone(g.State)
+	maps.DeleteFunc(state, func(name string, _ weights.Tensor) bool {
+		return name != "mfv" && !strings.HasPrefix(name, "generator.")
+	})
+	tensors, err := tensorsOf(state)
+	defer closeAll(tensors)
+	if err != nil {
+		return nil, fmt.Errorf("the generator: %w", err)
+	}
+	made, err := b.d.NewGenerator(ctx, tensors, precision)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the generator: %w", mark(err))
+	}
+	if b.generators.of == nil {
+		b.generators.of = map[string]*torchx.Generator{}
+	}
+	b.generators.of[key] = made
+	return made, nil
+}
+
+func (g *generators) close() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var all []error
+	for _, key := range slices.Sorted(maps.Keys(g.of)) {
+		all = append(all, g.of[key].Close())
+	}
+	g.of = nil
+	return errors.Join(all...)
+}
