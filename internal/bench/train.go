@@ -39,7 +39,7 @@ func (b *bench) train(ctx context.Context) error {
 		first := int64(0)
 		ours := func() (float64, error) {
 			return rate(ctx, b.o.Seconds, trainBatch*trainSteps, func() error {
-				_, _, err := t.Steps(ctx, indices, trainBatch, rates, first)
+				_, _, _, err := t.Steps(ctx, indices, trainBatch, rates, first)
 				first += trainSteps
 				return err
 			})
