@@ -32,6 +32,8 @@ type Plan struct {
 	// Train lists nets that are trained first, into OUT/train/NAME; the plan's
 	// nets take them by weights: train:NAME.
 	Train []TrainEntry `yaml:"train,omitempty"`
+	// Generator is what the imputer gain imputes with.
+	Generator GeneratorPlan `yaml:"generator,omitempty"`
 
 	Nets []NetPlan  `yaml:"nets"`
 	Data []DataPlan `yaml:"data"`

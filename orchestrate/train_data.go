@@ -19,20 +19,33 @@ const readChunk = 256
 // arrays and tables as they stand, those of whole numbers 0..255 as bytes.
 // input is what the net takes; images for a net on columns are flattened.
 func ReadTrainingData(ctx context.Context, b Backend, set *dataset.Set, items []int, preset dataset.Preset, input []int, progress func(Event)) (TrainingData, error) {
+	if !set.HasLabels {
+		return TrainingData{}, usage.Errorf("%s has no labels: give them with --labels FILE (\"file class\" a line)", set.Path)
+	}
+	data, err := readExamples(ctx, b, set, items, preset, input, progress)
+	if err != nil {
+		return TrainingData{}, err
+	}
+	for i := range data.Labels {
+		item := i
+		if items != nil {
+			item = items[i]
+		}
+		data.Labels[i] = int32(set.Items()[item].Class)
+	}
+	return data, nil
+}
+
+// readExamples is ReadTrainingData for examples whose labels do not matter: they are 0.
+func readExamples(ctx context.Context, b Backend, set *dataset.Set, items []int, preset dataset.Preset, input []int, progress func(Event)) (TrainingData, error) {
 	if items == nil {
 		items = make([]int, set.Len())
 		for i := range items {
 			items[i] = i
 		}
 	}
-	if !set.HasLabels {
-		return TrainingData{}, usage.Errorf("%s has no labels: give them with --labels FILE (\"file class\" a line)", set.Path)
-	}
 	r := &dataReader{set: set, preset: preset, input: input, total: len(items), progress: progress}
-	r.out.Labels = make([]int32, 0, len(items))
-	for _, i := range items {
-		r.out.Labels = append(r.out.Labels, int32(set.Items()[i].Class))
-	}
+	r.out.Labels = make([]int32, len(items))
 	var err error
 	if set.Kind == dataset.Images {
 		err = r.images(ctx, b, items)

@@ -8,21 +8,26 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/assay-xai/assay/internal/usage"
 )
 
-// TrainEntry is a net that a plan trains before it measures: `assay train` into
-// OUT/train/NAME, which goes on where it stopped and is not done twice.
+// TrainEntry is a net, or an imputer, that a plan trains before it measures: `assay
+// train` into OUT/train/NAME, which goes on where it stopped and is not done twice.
 type TrainEntry struct {
-	// Name stands for the net in weights: train:NAME.
+	// Name stands for what is trained in weights of nets and of the generator: train:NAME.
 	Name string `yaml:"name"`
-	Net  string `yaml:"net"`
+	// Net or Imputer is what is trained.
+	Net     string `yaml:"net,omitempty"`
+	Imputer string `yaml:"imputer,omitempty"`
 	// Weights are what it starts from; "" draws parameters from the seed.
 	Weights    string   `yaml:"weights,omitempty"`
 	Classes    int      `yaml:"classes,omitempty"`
 	Preset     string   `yaml:"preset,omitempty"`
 	Data       DataPlan `yaml:"data"`
 	Validation string   `yaml:"validation,omitempty"`
-	// Settings are those of TrainSettings that are not the default's.
+	// Settings are those of TrainSettings, and of ImputerTraining for imputers, that are
+	// not the default's.
 	Settings map[string]any `yaml:"settings,omitempty"`
 }
 
@@ -32,16 +37,31 @@ const (
 	TrainFolder = "train"
 )
 
-// apply changes what DefaultTraining gives to the entry's.
-func (t TrainEntry) apply(s *TrainSettings) error {
-	text, err := yaml.Marshal(t.Settings)
+// imputerSettings are the names of settings that belong to the imputer itself.
+func imputerSettings() []string { return []string{"alpha", "hintRate", "maximumRate", "width"} }
+
+// apply changes the defaults of how is trained to the entry's.
+func (t TrainEntry) apply(s *TrainSettings) error { return t.decode(false, s) }
+
+// applyImputer changes the defaults of the imputer to the entry's.
+func (t TrainEntry) applyImputer(i *ImputerTraining) error { return t.decode(true, i) }
+
+// decode takes those of the settings that are the imputer's own, or the others.
+func (t TrainEntry) decode(imputers bool, into any) error {
+	chosen := map[string]any{}
+	for name, v := range t.Settings {
+		if imputers == (t.Imputer != "" && slices.Contains(imputerSettings(), name)) {
+			chosen[name] = v
+		}
+	}
+	if len(chosen) == 0 {
+		return nil
+	}
+	text, err := yaml.Marshal(chosen)
 	if err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
-	if len(t.Settings) == 0 {
-		return nil
-	}
-	return yaml.UnmarshalWithOptions(text, s, yaml.Strict())
+	return yaml.UnmarshalWithOptions(text, into, yaml.Strict())
 }
 
 func (t TrainEntry) optimizer() string {
@@ -60,29 +80,74 @@ func (p *Plan) checkTrain() error {
 			return p.errorf(at, "training %q: want a name that is good for a folder (name: ...)", t.Name)
 		case slices.Contains(names, t.Name):
 			return p.errorf(at, "two trainings are called %s", t.Name)
-		case t.Net == "":
-			return p.errorf(at, "training %s: without its net (net: ...)", t.Name)
+		case t.Net == "" && t.Imputer == "":
+			return p.errorf(at, "training %s: without its net (net: ...) or imputer (imputer: ...)", t.Name)
+		case t.Net != "" && t.Imputer != "":
+			return p.errorf(at, "training %s: net %s and imputer %s: want one of them", t.Name, t.Net, t.Imputer)
+		case t.Imputer != "" && t.Classes != 0:
+			return p.errorf(at, "training %s: classes %d: imputers know of no classes: leave it out", t.Name, t.Classes)
 		case t.Data.Path == "":
 			return p.errorf(at, "training %s: data without path", t.Name)
 		}
-		s, err := DefaultTraining(false, t.optimizer())
-		if err == nil {
-			err = t.apply(&s)
-		}
-		if err == nil {
-			err = s.Validate()
-		}
-		if err != nil {
+		if err := t.checkSettings(); err != nil {
 			return p.errorf(at, "training %s: %w", t.Name, err)
 		}
 		names = append(names, t.Name)
 	}
 	for i, n := range p.Nets {
-		if name, ok := strings.CutPrefix(n.Weights, trainPrefix); ok && !slices.Contains(names, name) {
-			return p.errorf(netPath(i, "weights"), "weights %s: %s", n.Weights, DidYouMean(name, names))
+		if err := p.checkTrained(n.Weights, false); err != nil {
+			return p.errorf(netPath(i, "weights"), "weights %w", err)
 		}
 	}
+	if err := p.checkTrained(p.Generator.Weights, true); err != nil {
+		return p.errorf("$.generator.weights", "generator %w", err)
+	}
 	return nil
+}
+
+func (t TrainEntry) checkSettings() error {
+	if t.Imputer == "" {
+		s, err := DefaultTraining(false, t.optimizer())
+		if err == nil {
+			_, err = settle(s, t.apply)
+		}
+		return err
+	}
+	known, err := findTrainableImputer(t.Imputer)
+	if err == nil {
+		_, _, err = known.settings(t.optimizer(), t.apply, t.applyImputer)
+	}
+	return err
+}
+
+// checkTrained says whether weights that name a training name one that there is, of an
+// imputer or of a net.
+func (p *Plan) checkTrained(file string, imputer bool) error {
+	name, ok := strings.CutPrefix(file, trainPrefix)
+	if !ok {
+		return nil
+	}
+	var names []string
+	for _, t := range p.Train {
+		switch {
+		case (t.Imputer != "") == imputer:
+			names = append(names, t.Name)
+		case t.Name == name && imputer:
+			return usage.Errorf("%s: that is a training of net %s: want one of an imputer", file, t.Net)
+		case t.Name == name:
+			return usage.Errorf("%s: that is a training of imputer %s: want one of a net", file, t.Imputer)
+		}
+	}
+	if !slices.Contains(names, name) {
+		return usage.Errorf("%s: %s", file, DidYouMean(name, names))
+	}
+	return nil
+}
+
+// wants says whether the plan takes the file that comes of a training.
+func (p *Plan) wants(t TrainEntry) bool {
+	file := trainPrefix + t.Name
+	return p.Generator.Weights == file || slices.ContainsFunc(p.Nets, func(n NetPlan) bool { return n.Weights == file })
 }
 
 // trainFirst trains what the plan lists and returns the plan with the files
@@ -93,7 +158,7 @@ func trainFirst(ctx context.Context, p *Plan, job Job) (*Plan, error) {
 	}
 	files := map[string]string{}
 	for i, t := range p.Train {
-		if p.Code != "" && !slices.ContainsFunc(p.Nets, func(n NetPlan) bool { return n.Weights == trainPrefix+t.Name }) {
+		if p.Code != "" && !p.wants(t) {
 			continue // the plan was resolved after the training, and names the file that came of it
 		}
 		folder := filepath.Join(job.Out, TrainFolder, t.Name)
@@ -105,7 +170,7 @@ func trainFirst(ctx context.Context, p *Plan, job Job) (*Plan, error) {
 		data.Path = path
 		device, _, _ := strings.Cut(p.Device, ",") // one net is trained on one device
 		outcome, err := RunTraining(ctx, TrainJob{
-			Net: t.Net, Weights: t.Weights, Classes: t.Classes, Preset: t.Preset, Data: data, Validation: t.Validation,
+			Net: t.Net, Imputer: t.Imputer, ImputerSettings: t.applyImputer, Weights: t.Weights, Classes: t.Classes, Preset: t.Preset, Data: data, Validation: t.Validation,
 			Optimizer: t.optimizer(), Settings: t.apply, Device: device, Precision: p.Precision, Threads: p.Threads,
 			Out: folder, Open: job.Open, Progress: job.Progress, Env: job.Env,
 		})
@@ -127,12 +192,18 @@ func trainFirst(ctx context.Context, p *Plan, job Job) (*Plan, error) {
 			}
 		}
 	}
+	if file, ok := files[out.Generator.Weights]; ok {
+		out.Generator.Weights = file
+	}
 	return &out, nil
 }
 
-// line says in a few words how well the net does.
+// line says in a few words how well what was trained does.
 func (o TrainOutcome) line() string {
 	best := o.History[o.BestEpoch-1]
+	if best.Imputer != "" {
+		return fmt.Sprintf("%s after %d of %d epochs", best.imputerFigures(), o.BestEpoch, len(o.History))
+	}
 	if a := best.ValidationAccuracy; a != nil {
 		return fmt.Sprintf("%.1f %% of the validation part right after %d of %d epochs", 100**a, o.BestEpoch, len(o.History))
 	}

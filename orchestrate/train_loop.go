@@ -16,17 +16,20 @@ import (
 	"github.com/assay-xai/assay/weights"
 )
 
-// Training is a net to be trained: what studies that retrain nets hand to
-// Train, data in memory and nothing kept unless Store is set.
+// Training is a net (or an imputer that is one) to be trained: what studies that retrain
+// nets hand to Train, data in memory and nothing kept unless Store is set.
 type Training struct {
+	// Net is what is trained, unless Imputer is set: then that is, Classes and Features
+	// say nothing, and the labels of the data are let be.
 	Net       string
+	Imputer   *ImputerTraining
 	Classes   int
 	Features  int // nets on tables
 	Precision string
 	// Preset gives scale, mean and std of the data.
 	Preset dataset.Preset
 	// State is what the parameters start from; those that are not in it are
-	// drawn from the seed.
+	// drawn from the seed. Of imputers all must be there, or none.
 	State map[string]weights.Tensor
 	Train TrainingData
 	// Validation may be empty: then the best epoch is the last.
@@ -137,9 +140,8 @@ func (e *Diverged) Error() string {
 type loop struct {
 	Training
 	trainer  Trainer
-	rates    []float64 // a step
-	perEpoch int       // steps
-	perCall  int       // steps
+	perEpoch int // steps
+	perCall  int // steps
 	Trained
 	noted time.Time
 }
@@ -156,8 +158,11 @@ func (l *loop) check() error {
 		return usage.Errorf("no examples to train on")
 	case s.BatchSize > n:
 		return usage.Errorf("batch-size %d is more than the %d training examples", s.BatchSize, n)
-	case s.EarlyStopping > 0 && len(l.Validation.Labels) == 0:
-		return usage.Errorf("early-stopping: wants a validation part")
+	}
+	if len(l.Validation.Labels) == 0 {
+		if err := s.checkValidation(); err != nil {
+			return err
+		}
 	}
 	if a, _ := ParseAugment(s.Augment); (a != Augment{}) && len(l.Train.Shape) != 3 {
 		return usage.Errorf("augment %s: wants images, net %s takes columns", s.Augment, l.Net)
@@ -169,6 +174,9 @@ func (l *loop) check() error {
 		if err := part.data.check(l.Classes); err != nil {
 			return fmt.Errorf("%s part: %w", part.name, err)
 		}
+	}
+	if l.Imputer != nil {
+		return l.Imputer.check(s, l.Train, l.Validation)
 	}
 	if slices.Min(l.Train.Labels) == slices.Max(l.Train.Labels) {
 		return usage.Errorf("all %d training examples have class %d: want at least two classes", n, l.Train.Labels[0])
@@ -197,9 +205,6 @@ func (d TrainingData) check(classes int) error {
 func (l *loop) open(ctx context.Context, b TrainingBackend) (err error) {
 	n, s := len(l.Train.Labels), l.Settings
 	l.perEpoch = (n + s.BatchSize - 1) / s.BatchSize
-	if l.rates, err = s.Rates(l.perEpoch); err != nil {
-		return err
-	}
 	var from *Checkpoint
 	if l.Store != nil {
 		if from, err = l.Store.Load(ctx); err != nil {
@@ -217,9 +222,9 @@ func (l *loop) open(ctx context.Context, b TrainingBackend) (err error) {
 		state = nil
 	}
 	spec := TrainerSpec{Net: l.Net, Classes: l.Classes, Features: l.Features, Precision: l.Precision, Seed: s.Seed,
-		Optimizer: s.optimizer(), LabelSmoothing: s.LabelSmoothing, Augment: augment, Preset: l.Preset}
+		Optimizer: s.optimizer(), LabelSmoothing: s.LabelSmoothing, Augment: augment, Preset: l.Preset, Imputer: l.Imputer}
 	if l.trainer, err = openTrainer(ctx, b, spec, state); err != nil {
-		return fmt.Errorf("opening net %s for training: %w", l.Net, err)
+		return fmt.Errorf("opening %s for training: %w", l.what(), err)
 	}
 	defer func() {
 		if err != nil {
@@ -249,6 +254,9 @@ func (l *loop) open(ctx context.Context, b TrainingBackend) (err error) {
 // openTrainer opens a trainer whose parameters come from state as far as they
 // are there.
 func openTrainer(ctx context.Context, b TrainingBackend, spec TrainerSpec, state map[string]weights.Tensor) (Trainer, error) {
+	if spec.Imputer != nil {
+		return b.OpenTrainer(ctx, spec, state)
+	}
 	info, err := b.Describe(ctx, spec.Net, spec.Classes, spec.Features)
 	if err != nil {
 		return nil, err
@@ -275,6 +283,17 @@ func openTrainer(ctx context.Context, b TrainingBackend, spec TrainerSpec, state
 	}
 	return t, nil
 }
+
+// what names what is trained, in errors.
+func (l *loop) what() string {
+	if l.Imputer != nil {
+		return "imputer " + l.Imputer.ID
+	}
+	return "net " + l.Net
+}
+
+// steps is how many a whole training has.
+func (l *loop) steps() int { return l.Settings.Epochs * l.perEpoch }
 
 func (l *loop) run(ctx context.Context) (*Trained, error) {
 	for !l.finished() {
@@ -319,25 +338,32 @@ func (l *loop) epoch(ctx context.Context, epoch int) (EpochResult, error) {
 		order[i] = int32(k)
 	}
 	out := EpochResult{TrainingEpoch: record.TrainingEpoch{Epoch: epoch}}
+	if l.Imputer != nil {
+		out.Imputer = l.Imputer.ID
+	}
 	first := (epoch - 1) * l.perEpoch
-	out.Rate = l.rates[first]
-	correct, total := 0, 0.
+	all, err := s.Rates(l.perEpoch, l.History)
+	if err != nil {
+		return out, err
+	}
+	out.Rate = all[0]
+	correct, judged, total := 0, 0, 0.
 	for step := 0; step < l.perEpoch; {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		l.Progress(Event{Kind: Step, Stage: stageTraining, Done: first + step, Before: l.Before * l.perEpoch, Total: len(l.rates)})
+		l.Progress(Event{Kind: Step, Stage: stageTraining, Done: first + step, Before: l.Before * l.perEpoch, Total: l.steps()})
 		end := min(step+l.perCall, l.perEpoch)
-		rates := l.rates[first+step : first+end]
+		rates := all[step:end]
 		began := time.Now()
 		r, err := l.trainer.Steps(ctx, order[step*s.BatchSize:min(end*s.BatchSize, n)], s.BatchSize, rates, int64(first+step))
 		if err != nil {
-			return out, fmt.Errorf("training %s, epoch %d: %w", l.Net, epoch, err)
+			return out, fmt.Errorf("training %s, epoch %d: %w", l.what(), epoch, err)
 		}
 		if len(r.Losses) != len(rates) {
-			return out, fmt.Errorf("training %s, epoch %d: %d losses of %d steps", l.Net, epoch, len(r.Losses), len(rates))
+			return out, fmt.Errorf("training %s, epoch %d: %d losses of %d steps", l.what(), epoch, len(r.Losses), len(rates))
 		}
-		correct += r.Correct
+		correct, judged = correct+r.Correct, judged+r.Examples
 		for i, loss := range r.Losses {
 			if !isFinite(loss) {
 				return out, &Diverged{Epoch: epoch, Step: step + i + 1, Steps: l.perEpoch, Loss: loss, Rate: rates[i], Kept: epoch - 1}
@@ -348,14 +374,14 @@ func (l *loop) epoch(ctx context.Context, epoch int) (EpochResult, error) {
 		l.perCall = max(1, min(2*l.perCall, mostSteps, int(callSeconds/max(each, 1e-9))))
 		step = end
 	}
-	out.Loss, out.Accuracy = total/float64(n), float64(correct)/float64(n)
+	out.Loss, out.Accuracy = total/float64(n), float64(correct)/float64(judged)
 	if len(l.Validation.Labels) > 0 && (epoch%s.EvaluateEvery == 0 || epoch == s.Epochs) {
 		v, err := l.trainer.Evaluate(ctx, partValidation, s.BatchSize)
 		if err != nil {
-			return out, fmt.Errorf("validating %s, epoch %d: %w", l.Net, epoch, err)
+			return out, fmt.Errorf("validating %s, epoch %d: %w", l.what(), epoch, err)
 		}
 		if !isFinite(v.Loss) {
-			return out, &Diverged{Epoch: epoch, Loss: v.Loss, Rate: l.rates[first+l.perEpoch-1], Kept: epoch - 1}
+			return out, &Diverged{Epoch: epoch, Loss: v.Loss, Rate: all[l.perEpoch-1], Kept: epoch - 1}
 		}
 		accuracy := float64(v.Correct) / float64(v.Examples)
 		out.ValidationLoss, out.ValidationAccuracy = &v.Loss, &accuracy
@@ -398,16 +424,24 @@ func (l *loop) keep(ctx context.Context, e EpochResult) (err error) {
 
 // note tells of an epoch, not more than one a second.
 func (l *loop) note(e EpochResult) {
-	l.Progress(Event{Kind: Step, Stage: stageTraining, Done: e.Epoch * l.perEpoch, Before: l.Before * l.perEpoch, Total: len(l.rates)})
+	l.Progress(Event{Kind: Step, Stage: stageTraining, Done: e.Epoch * l.perEpoch, Before: l.Before * l.perEpoch, Total: l.steps()})
 	if !l.noted.IsZero() && time.Since(l.noted) < epochNoteEvery && !l.finished() {
 		return
 	}
 	l.noted = time.Now()
-	text := fmt.Sprintf("epoch %d/%d: loss %.4f, accuracy %.2f %%", e.Epoch, l.Settings.Epochs, e.Loss, 100*e.Accuracy)
+	l.Progress(Event{Kind: Note, Message: fmt.Sprintf("epoch %d/%d: %s; rate %.3g, %.2f s", e.Epoch, l.Settings.Epochs, e.figures(), e.Rate, e.Seconds)})
+}
+
+// figures says in words what an epoch came to.
+func (e EpochResult) figures() string {
+	if e.Imputer != "" {
+		return e.imputerFigures()
+	}
+	text := fmt.Sprintf("loss %.4f, accuracy %.2f %%", e.Loss, 100*e.Accuracy)
 	if e.ValidationLoss != nil {
 		text += fmt.Sprintf("; validation loss %.4f, accuracy %.2f %%", *e.ValidationLoss, 100**e.ValidationAccuracy)
 	}
-	l.Progress(Event{Kind: Note, Message: text + fmt.Sprintf("; rate %.3g, %.2f s", e.Rate, e.Seconds)})
+	return text
 }
 
 // bestEpoch is the epoch, from 1, with the best validation figures, the first

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -22,9 +23,11 @@ const trainCode = "train/1"
 
 // TrainPlan is a training with everything found that it names: OUT/train.yaml.
 type TrainPlan struct {
-	Version int    `yaml:"version"`
-	Net     string `yaml:"net"`
-	Classes int    `yaml:"classes"`
+	Version int `yaml:"version"`
+	// Net or Imputer is what is trained; classes and features are of nets.
+	Net     string           `yaml:"net,omitempty"`
+	Imputer *ImputerTraining `yaml:"imputer,omitempty"`
+	Classes int              `yaml:"classes,omitempty"`
 	// Features is the number of columns, for nets on tables.
 	Features int `yaml:"features,omitempty"`
 	// Weights are what it starts from; "" draws parameters from the seed.
@@ -47,6 +50,30 @@ type ValidationPlan struct {
 	Fraction float64 `yaml:"fraction,omitempty"`
 	Hash     string  `yaml:"hash,omitempty"`
 	Items    int     `yaml:"items,omitempty"`
+}
+
+// trained is the name of what is trained.
+func (p *TrainPlan) trained() string {
+	if p.Imputer != nil {
+		return p.Imputer.ID
+	}
+	return p.Net
+}
+
+// metadata says in the files of weights what they are.
+func (p *TrainPlan) metadata() (map[string]string, error) {
+	out := map[string]string{"net": p.Net, "classes": strconv.Itoa(p.Classes)}
+	if p.Imputer != nil {
+		var err error
+		if out, err = p.Imputer.metadata(); err != nil {
+			return nil, err
+		}
+	}
+	if p.Features > 0 {
+		out["features"] = strconv.Itoa(p.Features)
+	}
+	out["format"], out["preset"], out["seed"], out["data"] = "pt", string(canonical(p.Preset)), strconv.FormatUint(p.Training.Seed, 10), p.Data.Hash
+	return out, nil
 }
 
 func (p *TrainPlan) marshal() ([]byte, error) {

@@ -21,13 +21,17 @@ import (
 // TrainJob is a training from data on disk into a folder: `assay train`.
 type TrainJob struct {
 	Net string
+	// Imputer, in place of Net, is one of TrainableImputers; it needs no labels and knows
+	// no classes. ImputerSettings may change its defaults, and may be nil.
+	Imputer         string
+	ImputerSettings func(*ImputerTraining) error
 	// Weights is what to start from: a file or a published version; "" draws
 	// parameters from the seed.
 	Weights string
 	// Classes is the number of classes; 0: the weights', else the data's.
 	Classes int
 	// Preset is a name or a YAML file; "": the weights', else for tables
-	// "table", else the net's.
+	// "table", else the net's; for imputers: the weights', else the data as it is.
 	Preset string
 	// Data is the training part; without a split it is train where there is one.
 	Data DataPlan
@@ -130,6 +134,9 @@ func (r *training) resolve(ctx context.Context) error {
 	if p.Threads == 0 {
 		p.Threads = runtime.NumCPU()
 	}
+	if job.Imputer != "" {
+		return r.imputer(ctx)
+	}
 	catalogue, err := r.b.Catalogue(ctx)
 	if err != nil {
 		return err
@@ -161,7 +168,7 @@ func (r *training) resolve(ctx context.Context) error {
 	}
 	var sd *weights.StateDict
 	if job.Weights != "" {
-		if sd, err = r.openWeights(); err != nil {
+		if sd, err = r.openWeights(job.Net); err != nil {
 			return err
 		}
 	}
@@ -182,13 +189,8 @@ func (r *training) settings() error {
 	if err != nil {
 		return err
 	}
-	if r.job.Settings != nil {
-		if err := r.job.Settings(&s); err != nil {
-			return err
-		}
-	}
-	r.plan.Training = s
-	return s.Validate()
+	r.plan.Training, err = settle(s, r.job.Settings)
+	return err
 }
 
 // openTrainingPart opens split train where the data has splits and none is named.
@@ -206,8 +208,8 @@ func openTrainingPart(ctx context.Context, d DataPlan, classes int) (*dataset.Se
 	return dataset.Open(ctx, d.Path, opt)
 }
 
-func (r *training) openWeights() (*weights.StateDict, error) {
-	path, err := weights.Resolve(r.job.Net, r.job.Weights)
+func (r *training) openWeights(of string) (*weights.StateDict, error) {
+	path, err := weights.Resolve(of, r.job.Weights)
 	if err != nil {
 		return nil, err
 	}
@@ -338,7 +340,7 @@ func (r *training) divide(ctx context.Context) error {
 		}
 	}
 	if text == "none" {
-		return nil
+		return p.Training.checkValidation()
 	}
 	if fraction, err := strconv.ParseFloat(text, 64); err == nil {
 		return r.cut(fraction)
@@ -350,6 +352,7 @@ func (r *training) cut(fraction float64) error {
 	if !(fraction > 0 && fraction < 1) {
 		return usage.Errorf("validation %v: want a fraction between 0 and 1, a split, or none", fraction)
 	}
+	// Examples without labels are as of one class, so that nothing is stratified.
 	classes := make([]int, r.set.Len())
 	for i, item := range r.set.Items() {
 		classes[i] = item.Class
@@ -375,11 +378,13 @@ func (r *training) validationSplit(ctx context.Context, split string) error {
 		return fmt.Errorf("validation: %w", err)
 	}
 	r.validation = set
-	if !set.HasLabels {
+	if r.plan.Imputer == nil && !set.HasLabels {
 		return usage.Errorf("validation: split %s of %s has no labels", split, d.Path)
 	}
-	if err := set.CheckClasses(r.plan.Classes); err != nil {
-		return err
+	if r.plan.Imputer == nil {
+		if err := set.CheckClasses(r.plan.Classes); err != nil {
+			return err
+		}
 	}
 	r.plan.Validation = ValidationPlan{Split: split, Items: set.Len()}
 	r.plan.Validation.Hash, err = hashSet(ctx, set, r.job.Progress)
@@ -403,7 +408,7 @@ func hashSet(ctx context.Context, set *dataset.Set, progress func(Event)) (strin
 func (r *training) run(ctx context.Context) (out TrainOutcome, err error) {
 	out.Plan = r.plan
 	p := r.plan
-	t := Training{Net: p.Net, Classes: p.Classes, Features: p.Features, Precision: p.Precision,
+	t := Training{Net: p.Net, Imputer: p.Imputer, Classes: p.Classes, Features: p.Features, Precision: p.Precision,
 		State: r.state, Settings: p.Training, Progress: r.job.Progress}
 	if r.job.Out != "" {
 		store, err := r.open(ctx)
@@ -417,8 +422,15 @@ func (r *training) run(ctx context.Context) (out TrainOutcome, err error) {
 		}()
 		t.Store = store
 	}
-	if t.Train, err = ReadTrainingData(ctx, r.b, r.set, r.rows, p.Preset, r.info.Input, r.job.Progress); err != nil {
+	read := ReadTrainingData
+	if p.Imputer != nil {
+		read = readExamples
+	}
+	if t.Train, err = read(ctx, r.b, r.set, r.rows, p.Preset, r.info.Input, r.job.Progress); err != nil {
 		return out, err
+	}
+	if p.Imputer != nil {
+		warnOfRange(r.set, t.Train, p.Preset.Scale, r.job.Progress)
 	}
 	t.Preset = p.Preset
 	if r.set.Kind != dataset.Images {
@@ -431,7 +443,7 @@ func (r *training) run(ctx context.Context) (out TrainOutcome, err error) {
 		held = r.set
 	}
 	if held != nil {
-		if t.Validation, err = ReadTrainingData(ctx, r.b, held, r.held, p.Preset, r.info.Input, r.job.Progress); err != nil {
+		if t.Validation, err = read(ctx, r.b, held, r.held, p.Preset, r.info.Input, r.job.Progress); err != nil {
 			return out, err
 		}
 	}
@@ -452,11 +464,9 @@ func (r *training) open(ctx context.Context) (*folderStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	store := &folderStore{out: out, id: id, record: record.Record{Study: "train", Net: p.Net, Seed: p.Training.Seed},
-		metadata: map[string]string{"format": "pt", "net": p.Net, "classes": strconv.Itoa(p.Classes),
-			"preset": string(canonical(p.Preset)), "seed": strconv.FormatUint(p.Training.Seed, 10), "data": p.Data.Hash}}
-	if p.Features > 0 {
-		store.metadata["features"] = strconv.Itoa(p.Features)
+	store := &folderStore{out: out, id: id, record: record.Record{Study: "train", Net: p.trained(), Seed: p.Training.Seed}}
+	if store.metadata, err = p.metadata(); err != nil {
+		return nil, err
 	}
 	// What was recorded counts only if it is this training's.
 	store.writer, err = record.Open(filepath.Join(out, record.FileName), func(record.Record) error { store.recorded++; return nil })
@@ -505,7 +515,7 @@ func (r *training) settle(ctx context.Context) error {
 	if err := writeJSON(filepath.Join(out, EnvFile), all); err != nil {
 		return err
 	}
-	if r.set.ClassNames != nil {
+	if r.set.ClassNames != nil && p.Imputer == nil {
 		return writeJSON(filepath.Join(out, ClassesFile), r.set.ClassNames)
 	}
 	return nil

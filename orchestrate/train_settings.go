@@ -27,12 +27,15 @@ type TrainSettings struct {
 
 	// Schedule is one of Schedules. Warmup is a number of epochs in which the
 	// rate rises to it. Milestones are epochs after which schedule step
-	// multiplies the rate by Gamma; StepEvery instead does so every so many.
+	// multiplies the rate by Gamma; StepEvery instead does so every so many. Schedule
+	// plateau does so when the validation loss was no better for more than Patience
+	// validations.
 	Schedule   string  `yaml:"schedule" json:"schedule"`
 	Warmup     int     `yaml:"warmup,omitempty" json:"warmup,omitempty"`
 	Milestones []int   `yaml:"milestones,omitempty" json:"milestones,omitempty"`
 	StepEvery  int     `yaml:"stepEvery,omitempty" json:"stepEvery,omitempty"`
 	Gamma      float64 `yaml:"gamma,omitempty" json:"gamma,omitempty"`
+	Patience   int     `yaml:"patience,omitempty" json:"patience,omitempty"`
 
 	// Augment lists changes of the examples, "crop(4),flip"; "" is none.
 	Augment string `yaml:"augment,omitempty" json:"augment,omitempty"`
@@ -172,6 +175,20 @@ func (s TrainSettings) Validate() error {
 }
 
 func inUnit(v float64) bool { return v >= 0 && v < 1 }
+
+// checkValidation says what cannot be without a validation part.
+func (s TrainSettings) checkValidation() error {
+	schedule, err := findSchedule(s.Schedule)
+	switch {
+	case err != nil:
+		return err
+	case s.EarlyStopping > 0:
+		return usage.Errorf("early-stopping: wants a validation part")
+	case schedule.feedback != nil:
+		return usage.Errorf("schedule %s: wants a validation part; schedule constant does without one", s.Schedule)
+	}
+	return nil
+}
 
 // optimizer is what a trainer is told.
 func (s TrainSettings) optimizer() Optimizer {

@@ -151,7 +151,11 @@ func (f *folderStore) export(c *Checkpoint) error {
 func (f *folderStore) weights(name string, state map[string]weights.Tensor, e EpochResult) error {
 	metadata := maps.Clone(f.metadata)
 	metadata["epoch"] = strconv.Itoa(e.Epoch)
-	if e.ValidationAccuracy != nil {
+	switch {
+	case e.ValidationLoss == nil:
+	case e.Imputer != "":
+		metadata["validationError"] = formatScalar(*e.ValidationLoss)
+	default:
 		metadata["validationAccuracy"] = formatScalar(*e.ValidationAccuracy)
 	}
 	return weights.WriteSafetensors(filepath.Join(f.out, name), state, metadata)

@@ -495,18 +495,27 @@ func TestSchedulesAreThoseOfPyTorch(t *testing.T) {
 			PerEpoch int
 			Settings orchestrate.TrainSettings
 			Rates    []float64
+			Losses   []*float64 // of the epochs; nil: not measured
 		}
 	}
 	require.NoError(t, json.Unmarshal(text, &golden))
-	require.Len(t, golden.Cases, 6)
+	require.Len(t, golden.Cases, 10)
 	for _, c := range golden.Cases {
 		s, err := orchestrate.DefaultTraining(false, "")
 		require.NoError(t, err)
 		s.Epochs, s.Schedule, s.Rate, s.Warmup = c.Settings.Epochs, c.Settings.Schedule, c.Settings.Rate, c.Settings.Warmup
-		s.Milestones, s.StepEvery, s.Gamma = c.Settings.Milestones, c.Settings.StepEvery, c.Settings.Gamma
+		s.Milestones, s.StepEvery, s.Gamma, s.Patience = c.Settings.Milestones, c.Settings.StepEvery, c.Settings.Gamma, c.Settings.Patience
 		require.NoError(t, s.Validate())
-		rates, err := s.Rates(c.PerEpoch)
-		require.NoError(t, err)
+		var rates []float64
+		history := make([]orchestrate.EpochResult, s.Epochs)
+		for i := range history {
+			if c.Losses != nil {
+				history[i].ValidationLoss = c.Losses[i]
+			}
+			of, err := s.Rates(c.PerEpoch, history[:i])
+			require.NoError(t, err)
+			rates = append(rates, of...)
+		}
 		require.Len(t, rates, len(c.Rates))
 		for i := range rates {
 			require.InDelta(t, c.Rates[i], rates[i], 1e-12, "%s, step %d", c.Name, i)

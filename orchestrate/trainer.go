@@ -39,13 +39,15 @@ type TrainerSpec struct {
 // ImputerTraining is an imputer that is a net, "gain" (Yoon et al. 2018; nets of Kachuee et
 // al. 2020), and what its training is told beside what all trainings are told.
 type ImputerTraining struct {
-	ID    string
-	Shape []int // [C,H,W] of the images
+	ID    string `yaml:"id"`
+	Shape []int  `yaml:"shape"` // [C,H,W] of the images
 	// Alpha weighs the generator's error on pixels that are known, HintRate is the
 	// probability that the discriminator is told of a pixel, U(0, MaximumRate) of an
 	// image's pixels are removed, Width is the number of channels of the first layer.
-	Alpha, HintRate, MaximumRate float64
-	Width                        int
+	Alpha       float64 `yaml:"alpha"`
+	HintRate    float64 `yaml:"hintRate"`
+	MaximumRate float64 `yaml:"maximumRate"`
+	Width       int     `yaml:"width"`
 }
 
 // Optimizer is SGD or Adam with PyTorch's update rules.
@@ -75,7 +77,7 @@ type TrainingData struct {
 	Shape  []int     // [C,H,W] or [F] of one example
 	Pixels []byte    // N*C*H*W, channels first
 	Values []float32 // N*C*H*W or N*F
-	Labels []int32   // N, 0..classes-1
+	Labels []int32   // N, 0..classes-1; for imputers any N numbers from 0
 }
 
 // Trainer trains one net. Calls are safe from any goroutine, one at a time.

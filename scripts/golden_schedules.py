@@ -56,6 +56,26 @@ def main():
         lambda o: lr.SequentialLR(o, [linear(o, 3), lr.CosineAnnealingLR(o, T_max=7 * PER_EPOCH)], milestones=[3 * PER_EPOCH]),
         steps, False, rate)
     case("LinearLR, then CosineAnnealingLR", {"epochs": epochs, "schedule": "cosine", "warmup": 3}, warm_cosine)
+
+    def plateau(name, losses, **settings):
+        """ReduceLROnPlateau, a step an epoch that was validated (losses: None for the others)."""
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=rate)
+        scheduler = lr.ReduceLROnPlateau(optimizer, mode="min", factor=settings["gamma"], patience=settings["patience"])
+        out = []
+        for loss in losses:
+            out += [optimizer.param_groups[0]["lr"]] * PER_EPOCH
+            optimizer.step()
+            if loss is not None:
+                scheduler.step(loss)
+        cases.append({"name": name, "perEpoch": PER_EPOCH, "losses": losses, "rates": out,
+                      "settings": settings | {"rate": rate, "schedule": "plateau", "epochs": len(losses)}})
+
+    plateau("ReduceLROnPlateau", [1, 0.9, 0.95, 0.91, 0.9, 0.8, 0.8, 0.8, 0.8, 0.7, 0.7, 0.71, 0.72, 0.73, 0.74, 0.1], gamma=0.2, patience=2)
+    # Just above and just below a ten-thousandth better than the best.
+    plateau("ReduceLROnPlateau, the threshold", [1, 0.99991, 0.99989, 0.9998, 0.99978, 0.9, 0.9, 0.9], gamma=0.1, patience=0)
+    plateau("ReduceLROnPlateau, some epochs not validated", [None, 1, None, 1, None, 1, None, 1, None, 1, None, 1], gamma=0.5, patience=1)
+    # A rate that would fall by less than 1e-8 stays.
+    plateau("ReduceLROnPlateau, the smallest rate", [1] * 30, gamma=0.1, patience=0)
     print(json.dumps({"torch": torch.__version__, "cases": cases}))
 
 

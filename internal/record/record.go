@@ -142,6 +142,11 @@ type Road struct {
 // TrainingEpoch is what an epoch of a training came to.
 type TrainingEpoch struct {
 	Epoch int `json:"epoch"` // from 1
+	// Imputer is what is trained where it is no net ("gain"). Then Loss is the
+	// generator's, ValidationLoss the mean squared error of imputed images over all of
+	// their pixels (in 0..1), and accuracies are the fraction of pixels that the
+	// discriminator judged right.
+	Imputer string `json:"imputer,omitempty"`
 	// Rate is the learning rate of the epoch's first step.
 	Rate float64 `json:"rate"`
 	// Loss is the mean over the examples as they were seen: augmented, by

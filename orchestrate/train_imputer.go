@@ -1,0 +1,368 @@
+package orchestrate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"image"
+	_ "image/jpeg" // sizes of images
+	_ "image/png"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/assay-xai/assay/dataset"
+	"github.com/assay-xai/assay/internal/usage"
+	"github.com/assay-xai/assay/weights"
+)
+
+// Imputers that are nets are trained by the loop that trains nets; what is theirs is here.
+
+// TrainableImputer describes an imputer that `assay train --imputer` trains.
+type TrainableImputer struct {
+	ID      string
+	Summary string
+	// Defaults are those of its own settings, Training those of its training; another
+	// optimiser than the default ("") brings its own rate.
+	Defaults ImputerTraining
+	Training func(optimizer string) (TrainSettings, error)
+}
+
+// TrainableImputers lists the imputers that can be trained.
+func TrainableImputers() []TrainableImputer {
+	return []TrainableImputer{{
+		ID: "gain", Summary: "generative adversarial imputation (Yoon et al. 2018), as ROAD has it (Rong et al. 2022, appendix B)",
+		Defaults: ImputerTraining{ID: "gain", Alpha: 100, HintRate: .01, MaximumRate: .5, Width: 64},
+		Training: gainTraining,
+	}}
+}
+
+// gainTraining is what ROAD's appendix B and its public code say.
+func gainTraining(optimizer string) (TrainSettings, error) {
+	s := TrainSettings{Optimizer: orElse(optimizer, "adam"), Epochs: 100, BatchSize: 64, Augment: "flip",
+		Schedule: "plateau", Gamma: .2, Patience: 25, BestBy: "loss", EvaluateEvery: 1, SaveEvery: 1}
+	o, err := findOptimizer(s.Optimizer)
+	if err != nil {
+		return s, err
+	}
+	if o.defaults(&s); s.Optimizer == "adam" {
+		s.Rate, s.Betas = 5e-4, []float64{.5, .999}
+	}
+	return s, nil
+}
+
+func findTrainableImputer(id string) (TrainableImputer, error) {
+	var ids []string
+	for _, i := range TrainableImputers() {
+		if i.ID == id {
+			return i, nil
+		}
+		ids = append(ids, i.ID)
+	}
+	return TrainableImputer{}, usage.Errorf("imputer %q: not one that is trained: %s", id, DidYouMean(id, ids))
+}
+
+// Validate says what of the settings makes no sense, but for the shape.
+func (i ImputerTraining) Validate() error {
+	switch {
+	case !(i.Alpha >= 0) || !isFinite(i.Alpha):
+		return usage.Errorf("alpha %v: want 0 or more", i.Alpha)
+	case !(i.HintRate >= 0 && i.HintRate <= 1):
+		return usage.Errorf("hint-rate %v: want a probability, 0 to 1", i.HintRate)
+	case !(i.MaximumRate > 0 && i.MaximumRate <= 1):
+		return usage.Errorf("maximum-rate %v: want a part of the pixels, more than 0 and at most 1", i.MaximumRate)
+	case i.Width < 1:
+		return usage.Errorf("width %d: want a number of channels from 1", i.Width)
+	}
+	return nil
+}
+
+// validateTraining says what of a training's settings does not go with an imputer.
+func (i ImputerTraining) validateTraining(s TrainSettings) error {
+	switch {
+	case s.BestBy != "loss":
+		return usage.Errorf("best-by %s: imputers are judged by their error alone: want loss", s.BestBy)
+	case s.LabelSmoothing != 0:
+		return usage.Errorf("label-smoothing %v: imputers see no labels: leave it out", s.LabelSmoothing)
+	}
+	return nil
+}
+
+// check finds what is wrong with a training in memory.
+func (i ImputerTraining) check(s TrainSettings, parts ...TrainingData) error {
+	if _, err := findTrainableImputer(i.ID); err != nil {
+		return err
+	}
+	if err := i.Validate(); err != nil {
+		return err
+	}
+	if err := i.validateTraining(s); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if len(part.Labels) > 0 && (len(i.Shape) != 3 || !slices.Equal(part.Shape, i.Shape)) {
+			return usage.Errorf("imputer %s is for images of shape %v, there are examples of shape %v", i.ID, i.Shape, part.Shape)
+		}
+	}
+	return nil
+}
+
+// imputerFigures are an epoch's: what they mean is not what they mean for nets.
+func (e EpochResult) imputerFigures() string {
+	text := fmt.Sprintf("generator's loss %.4f, discriminator right about %.1f %% of pixels", e.Loss, 100*e.Accuracy)
+	if e.ValidationLoss != nil {
+		text += fmt.Sprintf("; validation error (MSE) %.4g, discriminator right about %.1f %%", *e.ValidationLoss, 100**e.ValidationAccuracy)
+	}
+	return text
+}
+
+// imputer resolves a training of an imputer.
+func (r *training) imputer(ctx context.Context) error {
+	job, p := r.job, r.plan
+	switch {
+	case job.Net != "":
+		return usage.Errorf("net %s and imputer %s: one training trains one of them", job.Net, job.Imputer)
+	case job.Classes != 0:
+		return usage.Errorf("classes %d: imputers know of no classes: leave it out", job.Classes)
+	}
+	known, err := findTrainableImputer(job.Imputer)
+	if err != nil {
+		return err
+	}
+	if p.Training, p.Imputer, err = known.settings(job.Optimizer, job.Settings, job.ImputerSettings); err != nil {
+		return err
+	}
+	if r.set, err = openTrainingPart(ctx, job.Data, 0); err != nil {
+		return err
+	}
+	for _, w := range r.set.Warnings {
+		job.Progress(Event{Kind: Warning, Message: w})
+	}
+	if r.set.Len() == 0 {
+		return usage.Errorf("%s has nothing to train on", r.set.Path)
+	}
+	var sd *weights.StateDict
+	if job.Weights != "" {
+		if sd, err = r.openWeights(known.ID); err != nil {
+			return err
+		}
+	}
+	if err := r.imputerPreset(ctx, sd); err != nil {
+		return err
+	}
+	if p.Imputer.Shape, err = r.imageShape(ctx); err != nil {
+		return err
+	}
+	r.info = NetInfo{Net: known.ID, Input: p.Imputer.Shape}
+	if sd != nil {
+		if err := r.imputerState(ctx, sd); err != nil {
+			return err
+		}
+	}
+	return r.divide(ctx)
+}
+
+// settings are the defaults, changed; the shape is not known yet.
+func (i TrainableImputer) settings(optimizer string, change func(*TrainSettings) error, own func(*ImputerTraining) error) (TrainSettings, *ImputerTraining, error) {
+	imputer := i.Defaults
+	s, err := i.Training(optimizer)
+	if err == nil {
+		s, err = settle(s, change)
+	}
+	if err == nil && own != nil {
+		err = own(&imputer)
+	}
+	if err == nil {
+		err = imputer.Validate()
+	}
+	if err == nil {
+		err = imputer.validateTraining(s)
+	}
+	return s, &imputer, err
+}
+
+// imputerPreset chooses the preset: the one that is given, the weights', else the data's own.
+func (r *training) imputerPreset(ctx context.Context, sd *weights.StateDict) (err error) {
+	p := r.plan
+	own, ok := dataset.Preset{}, false
+	if sd != nil {
+		own, ok = metadataPreset(sd)
+	}
+	switch {
+	case r.job.Preset != "":
+		p.Preset, err = dataset.LoadPreset(r.job.Preset)
+	case ok:
+		p.Preset = own
+	default:
+		p.Preset, err = ownPreset(ctx, r.set)
+	}
+	p.Preset.Summary = ""
+	return err
+}
+
+// sizesSeen is of how many image files the size is looked at.
+const sizesSeen = 64
+
+// ownPreset leaves the data as it is, divided so that it is in 0..1.
+func ownPreset(ctx context.Context, set *dataset.Set) (dataset.Preset, error) {
+	p := dataset.Preset{ID: "own", Resize: dataset.ResizeSquash, Interpolation: dataset.Bilinear, Scale: math.MaxUint8}
+	if set.Kind != dataset.Images {
+		return rowPreset(set, p)
+	}
+	for i := range min(set.Len(), sizesSeen) {
+		file, err := set.Read(ctx, i)
+		if err != nil {
+			return p, err
+		}
+		c, _, err := image.DecodeConfig(bytes.NewReader(file))
+		if err != nil {
+			return p, usage.Errorf("%s of %s: size unknown (%w): say what images are to be with --preset, that of the nets that they are imputed for", set.Items()[i].ID, set.Path, err)
+		}
+		if i == 0 {
+			p.Height, p.Width = c.Height, c.Width
+		} else if c.Height != p.Height || c.Width != p.Width {
+			return p, usage.Errorf("%s has images of different sizes, such as %dx%d and %dx%d: say what they are to be with --preset, that of the nets that they are imputed for",
+				set.Path, p.Height, p.Width, c.Height, c.Width)
+		}
+	}
+	p.Channels, p.Mean, p.Std = 3, []float64{0}, []float64{1}
+	return p, p.Validate()
+}
+
+// rowPreset knows the three scales that arrays of images have: 1, 16 (the digits of 8x8)
+// and 255.
+func rowPreset(set *dataset.Set, p dataset.Preset) (dataset.Preset, error) {
+	lowest, highest := math.Inf(1), math.Inf(-1)
+	var shape []int
+	for i := range set.Len() {
+		values, s, err := set.Values(i)
+		if err != nil {
+			return p, err
+		}
+		shape = s
+		for _, v := range values {
+			lowest, highest = min(lowest, float64(v)), max(highest, float64(v))
+		}
+	}
+	if err := wantImages(set, shape); err != nil {
+		return p, err
+	}
+	digits, err := dataset.PresetByID("digits")
+	if err != nil {
+		return p, err
+	}
+	switch {
+	case lowest >= 0 && highest <= 1:
+		p.Scale = 1
+	case lowest >= 0 && highest <= digits.Scale && slices.Equal(shape, []int{1, digits.Height, digits.Width}):
+		return digits, nil
+	case lowest >= 0 && highest <= math.MaxUint8:
+	default:
+		return p, usage.Errorf("%s has values from %v to %v: say with --preset by what they are to be divided to be in 0..1", set.Path, lowest, highest)
+	}
+	if shape[0] == 1 || shape[0] == 3 { // others are no images' in files
+		p.Channels = shape[0]
+	}
+	p.Height, p.Width, p.Mean, p.Std = shape[1], shape[2], []float64{0}, []float64{1}
+	return p, p.Validate()
+}
+
+func wantImages(set *dataset.Set, shape []int) error {
+	if set.Kind == dataset.Table || len(shape) != 3 {
+		return usage.Errorf("%s has examples of shape %v: imputers are trained on images, [channels, height, width]", set.Path, shape)
+	}
+	return nil
+}
+
+// imageShape is that of the first example, as it will be read.
+func (r *training) imageShape(ctx context.Context) ([]int, error) {
+	if r.set.Kind != dataset.Images {
+		_, shape, err := r.set.Values(0)
+		if err == nil {
+			err = wantImages(r.set, shape)
+		}
+		return slices.Clone(shape), err
+	}
+	file, err := r.set.Read(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	images, failed, err := r.b.Images(ctx, [][]byte{file}, r.plan.Preset, true)
+	if err != nil {
+		return nil, fmt.Errorf("decoding images of %s: %w", r.set.Path, err)
+	}
+	defer images.Close()
+	if failed[0] != nil {
+		return nil, usage.Errorf("%s of %s: %w: mend it or take it out; training leaves no image out by itself", r.set.Items()[0].ID, r.set.Path, failed[0])
+	}
+	return slices.Clone(images.Shape()), nil
+}
+
+// imputerState takes the parameters of a file, which must be all that the training has.
+func (r *training) imputerState(ctx context.Context, sd *weights.StateDict) error {
+	p := r.plan
+	t, err := r.b.OpenTrainer(ctx, TrainerSpec{Precision: p.Precision, Seed: p.Training.Seed, Optimizer: p.Training.optimizer(),
+		Preset: p.Preset, Imputer: p.Imputer}, nil)
+	if err != nil {
+		return fmt.Errorf("opening imputer %s: %w", p.Imputer.ID, err)
+	}
+	defer t.Close()
+	own, err := t.Parameters(ctx)
+	if err != nil {
+		return fmt.Errorf("reading what imputer %s consists of: %w", p.Imputer.ID, err)
+	}
+	r.state = map[string]weights.Tensor{}
+	var wrong []string
+	for _, name := range sortedKeys(own) {
+		got, ok := sd.Tensors[name]
+		switch want := own[name]; {
+		case !ok:
+			wrong = append(wrong, name+" is missing")
+		case !slices.Equal(got.Shape, want.Shape):
+			wrong = append(wrong, fmt.Sprintf("%s has shape %v, want %v", name, got.Shape, want.Shape))
+		default:
+			r.state[name] = got
+		}
+	}
+	for _, name := range sortedKeys(sd.Tensors) {
+		if _, ok := own[name]; !ok {
+			wrong = append(wrong, name+" has no place")
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	const shown = 3
+	more := ""
+	if n := len(wrong) - shown; n > 0 {
+		wrong, more = wrong[:shown], fmt.Sprintf("; and %d more", n)
+	}
+	return usage.Errorf("%s does not fit imputer %s of width %d for images of shape %v: %s%s",
+		p.Weights, p.Imputer.ID, p.Imputer.Width, p.Imputer.Shape, strings.Join(wrong, "; "), more)
+}
+
+// metadata of the weights of an imputer.
+func (i ImputerTraining) metadata() (map[string]string, error) {
+	shape, err := json.Marshal(i.Shape)
+	if err != nil {
+		return nil, fmt.Errorf("writing metadata: %w", err)
+	}
+	return map[string]string{"imputer": i.ID, "shape": string(shape), "alpha": formatScalar(i.Alpha), "hintRate": formatScalar(i.HintRate),
+		"maximumRate": formatScalar(i.MaximumRate), "width": formatScalar(i.Width)}, nil
+}
+
+// warnOfRange tells of examples that are not in 0..1, where generators draw.
+func warnOfRange(set *dataset.Set, d TrainingData, scale float64, progress func(Event)) {
+	lowest, highest := math.Inf(1), math.Inf(-1)
+	for _, v := range d.Pixels {
+		lowest, highest = min(lowest, float64(v)), max(highest, float64(v))
+	}
+	for _, v := range d.Values {
+		lowest, highest = min(lowest, float64(v)), max(highest, float64(v))
+	}
+	if lowest >= 0 && highest <= scale {
+		return
+	}
+	progress(Event{Kind: Warning, Message: fmt.Sprintf("%s: values are from %v to %v and not in 0..1 after division by the preset's scale %v: an imputer learns little of them", set.Path, lowest, highest, scale)})
+}
