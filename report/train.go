@@ -9,9 +9,10 @@ import (
 	"github.com/assay-xai/assay/internal/record"
 )
 
-// trainPage shows a training: loss and accuracy over its epochs.
+// trainPage shows a training: what came of its epochs.
 type trainPage struct {
 	Figures []*epochFigure
+	Columns []epochColumn // of the table, between rate and seconds
 	Rows    []epochRow
 	// Validated says that some epoch has figures on the validation part.
 	Validated bool
@@ -24,15 +25,44 @@ type epochFigure struct {
 	plane
 	Title, Describe   string
 	XTicks, YTicks    []tick
-	Train, Validation string
-	Validated         bool
+	Train, Validation string // polylines, "" for none
+}
+
+// epochColumn is a figure of all epochs.
+type epochColumn struct {
+	// Name heads the column.
+	Name string
+	// of an epoch; nil where it was not measured.
+	of   func(*record.TrainingEpoch) *float64
+	text func(float64) string
 }
 
 type epochRow struct {
-	Epoch                              int
-	Rate, Loss, Accuracy               string
-	ValidationLoss, ValidationAccuracy string
-	Seconds                            string
+	Epoch   int
+	Rate    string
+	Values  []labelled
+	Seconds string
+}
+
+// labelled is a cell that says which column it is in.
+type labelled struct{ Label, Text string }
+
+// epochTerms are what the figures of an epoch are called, and how they are shown.
+type epochTerms struct {
+	loss, accuracy, validationLoss, validationAccuracy epochColumn
+	// figures have curves of the training part, of the validation part, or of both.
+	figures []epochCurves
+	// best is what makes an epoch the best, and what that is called.
+	better func(a, b float64) bool
+	best   epochColumn
+	lede   []string
+}
+
+type epochCurves struct {
+	title             string
+	train, validation func(*record.TrainingEpoch) *float64
+	// whole says that the axis ends at 1.
+	whole bool
 }
 
 // epochsOf lists the epochs of a training in their order, nil for other studies.
@@ -47,52 +77,107 @@ func (r *run) epochsOf() []*entry {
 	return out
 }
 
+// termsOf are those of nets, or of imputers.
+func termsOf(e *record.TrainingEpoch) epochTerms {
+	four := func(v float64) string { return decimal(v, 4) }
+	share := func(v float64) string { return percent(v, 2) }
+	t := epochTerms{
+		loss:               epochColumn{"loss", func(e *record.TrainingEpoch) *float64 { return &e.Loss }, four},
+		accuracy:           epochColumn{"accuracy", func(e *record.TrainingEpoch) *float64 { return &e.Accuracy }, share},
+		validationLoss:     epochColumn{"validation loss", func(e *record.TrainingEpoch) *float64 { return e.ValidationLoss }, four},
+		validationAccuracy: epochColumn{"validation accuracy", func(e *record.TrainingEpoch) *float64 { return e.ValidationAccuracy }, share},
+		lede:               []string{"One pass over the training examples is an epoch. Loss and accuracy on the training part are of the examples as they were seen: augmented, by the parameters of their time. " + bestEpochLede},
+	}
+	if e.Imputer == "" {
+		t.figures = []epochCurves{{"Loss", t.loss.of, t.validationLoss.of, false}, {"Accuracy", t.accuracy.of, t.validationAccuracy.of, true}}
+		t.best, t.better = t.validationAccuracy, func(a, b float64) bool { return a > b }
+		return t
+	}
+	t.loss.Name, t.accuracy.Name = "generator's loss", "discriminator right about pixels"
+	t.validationLoss.Name, t.validationAccuracy.Name = "validation error (MSE)", "discriminator right, validation"
+	t.validationLoss.text = func(v float64) string { return decimal(v, 5) }
+	t.figures = []epochCurves{{"Error (MSE) of imputed images", nil, t.validationLoss.of, false}, {"Generator's loss", t.loss.of, nil, false},
+		{"Discriminator right about pixels", t.accuracy.of, t.validationAccuracy.of, true}}
+	t.best, t.better = t.validationLoss, func(a, b float64) bool { return a < b }
+	t.lede = []string{"A generator learns to fill in pixels that are missing, a discriminator to tell which were filled in. " +
+		"The error is the mean squared one over all pixels of images that were filled in, with values in 0..1: what is known counts as no error, and random parts of the images are missing.",
+		"One pass over the training images is an epoch. The generator's loss is what it is trained on: that the discriminator takes its pixels for real ones, and that it repeats what is known. It need not fall, as the discriminator learns too. " + bestEpochLede}
+	return t
+}
+
+const bestEpochLede = "The validation part is run after the epoch, unchanged; the weights of the best epoch are in best.safetensors, those of the last in last.safetensors."
+
 func newTrainPage(epochs []*entry) *trainPage {
-	p := &trainPage{}
-	var best *record.TrainingEpoch
-	seconds := 0.
+	last := epochs[len(epochs)-1].epoch
+	t := termsOf(last)
+	p := &trainPage{Columns: []epochColumn{t.loss, t.accuracy, t.validationLoss, t.validationAccuracy}}
+	best, bestValue, seconds := 0, 0., 0.
 	for _, e := range epochs {
-		t := e.epoch
 		seconds += e.cost.Seconds
-		row := epochRow{Epoch: t.Epoch, Rate: strconv.FormatFloat(t.Rate, 'g', 4, 64), Loss: decimal(t.Loss, 4), Accuracy: percent(t.Accuracy, 2),
-			ValidationLoss: missing, ValidationAccuracy: missing, Seconds: decimal(e.cost.Seconds, 1)}
-		if t.ValidationLoss != nil && t.ValidationAccuracy != nil {
-			p.Validated = true
-			row.ValidationLoss, row.ValidationAccuracy = decimal(*t.ValidationLoss, 4), percent(*t.ValidationAccuracy, 2)
-			if best == nil || *t.ValidationAccuracy > *best.ValidationAccuracy {
-				best = t
+		row := epochRow{Epoch: e.epoch.Epoch, Rate: strconv.FormatFloat(e.epoch.Rate, 'g', 4, 64), Seconds: decimal(e.cost.Seconds, 1)}
+		for _, c := range p.Columns {
+			text := missing
+			if v := c.of(e.epoch); v != nil {
+				text = c.text(*v)
 			}
+			row.Values = append(row.Values, labelled{c.Name, text})
 		}
 		p.Rows = append(p.Rows, row)
+		v := t.best.of(e.epoch)
+		p.Validated = p.Validated || v != nil
+		if v != nil && (best == 0 || t.better(*v, bestValue)) {
+			best, bestValue = e.epoch.Epoch, *v
+		}
 	}
-	last := epochs[len(epochs)-1].epoch
-	p.Figures = []*epochFigure{
-		newEpochFigure(epochs, "Loss", func(t *record.TrainingEpoch) (float64, *float64) { return t.Loss, t.ValidationLoss }),
-		newEpochFigure(epochs, "Accuracy", func(t *record.TrainingEpoch) (float64, *float64) { return t.Accuracy, t.ValidationAccuracy }),
+	for _, f := range t.figures {
+		if figure := newEpochFigure(epochs, f); figure != nil {
+			p.Figures = append(p.Figures, figure)
+		}
 	}
-	p.facts = []fact{{"epochs", grouped(int64(len(epochs))), decimal(seconds, 1) + " seconds"}, {"training accuracy", percent(last.Accuracy, 1), "in the last epoch"}}
-	if best != nil {
-		p.facts = append(p.facts, fact{"validation accuracy", percent(*best.ValidationAccuracy, 1), fmt.Sprintf("the highest, in epoch %d", best.Epoch)})
+	p.facts = []fact{{"epochs", grouped(int64(len(epochs))), decimal(seconds, 1) + " seconds"}}
+	switch {
+	case last.Imputer == "":
+		p.facts = append(p.facts, fact{"training accuracy", percent(last.Accuracy, 1), "in the last epoch"})
+		if best > 0 {
+			p.facts = append(p.facts, fact{t.best.Name, percent(bestValue, 1), fmt.Sprintf("the highest, in epoch %d", best)})
+		}
+	case best > 0:
+		p.facts = append(p.facts, fact{t.best.Name, t.best.text(bestValue), fmt.Sprintf("the lowest, in epoch %d", best)})
+		fallthrough
+	default:
+		p.facts = append(p.facts, fact{t.accuracy.Name, percent(last.Accuracy, 1), "of the training part, in the last epoch"})
 	}
 	return p
 }
 
-func newEpochFigure(epochs []*entry, title string, values func(*record.TrainingEpoch) (float64, *float64)) *epochFigure {
-	var xs, train, vxs, validation []float64
+// newEpochFigure is nil where nothing that it would show was measured.
+func newEpochFigure(epochs []*entry, curves epochCurves) *epochFigure {
 	highest := 0.
-	for _, e := range epochs {
-		x := float64(e.epoch.Epoch)
-		v, held := values(e.epoch)
-		xs, train, highest = append(xs, x), append(train, v), max(highest, v)
-		if held != nil {
-			vxs, validation, highest = append(vxs, x), append(validation, *held), max(highest, *held)
+	collect := func(of func(*record.TrainingEpoch) *float64) (xs, ys []float64) {
+		if of == nil {
+			return nil, nil
 		}
+		for _, e := range epochs {
+			if v := of(e.epoch); v != nil {
+				xs, ys, highest = append(xs, float64(e.epoch.Epoch)), append(ys, *v), max(highest, *v)
+			}
+		}
+		return xs, ys
 	}
-	if title == "Accuracy" || highest == 0 {
+	xs, train := collect(curves.train)
+	vxs, validation := collect(curves.validation)
+	told, part := train, "training"
+	if curves.train == nil {
+		told, part = validation, "validation"
+	}
+	if len(told) == 0 {
+		return nil
+	}
+	if curves.whole || highest == 0 {
 		highest = 1
 	}
-	first, last := xs[0], xs[len(xs)-1]
-	f := &epochFigure{Title: title, Validated: len(vxs) > 0,
+	first, last := float64(epochs[0].epoch.Epoch), float64(epochs[len(epochs)-1].epoch.Epoch)
+	f := &epochFigure{Title: curves.title,
 		plane: plane{Width: figureWidth, Height: figureHeight, Left: 40, Right: figureWidth - 10, Top: 10, Bottom: figureHeight - 38,
 			XMin: first, XMax: max(last, first+1), YMax: highest}}
 	for _, v := range niceTicks(0, highest, 5) {
@@ -103,11 +188,8 @@ func newEpochFigure(epochs []*entry, title string, values func(*record.TrainingE
 		f.XTicks = append(f.XTicks, tick{f.x(last), strconv.Itoa(int(last))})
 	}
 	f.Train, f.Validation = f.points(xs, train), f.points(vxs, validation)
-	f.Describe = fmt.Sprintf("%s on the training part: %s in epoch %d, %s in epoch %d.", title, decimal(train[0], 3), int(first), decimal(train[len(train)-1], 3), int(last))
+	f.Describe = fmt.Sprintf("%s on the %s part: %s in the first epoch, %s in the last.", curves.title, part, decimal(told[0], 3), decimal(told[len(told)-1], 3))
 	return f
 }
 
-func (r *run) trainLede() []string {
-	text := "One pass over the training examples is an epoch. Loss and accuracy on the training part are of the examples as they were seen: augmented, by the parameters of their time."
-	return []string{text + " The validation part is run after the epoch, unchanged; the weights of the best epoch are in best.safetensors, those of the last in last.safetensors."}
-}
+func (r *run) trainLede() []string { return termsOf(r.epochsOf()[0].epoch).lede }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -18,7 +17,10 @@ import (
 )
 
 // trainCategory is the flags' of how a net is trained.
-const trainCategory = "Training (defaults on images; on columns)"
+const trainCategory = "Training (defaults on images; on columns; of imputers)"
+
+// imputerCategory is the flags' of what imputer is trained.
+const imputerCategory = "Imputer (with --imputer)"
 
 // trainSetting is a flag that changes the settings.
 type trainSetting struct {
@@ -47,14 +49,14 @@ func trainSettings() []trainSetting {
 		}
 	}
 	return []trainSetting{
-		{name: "epochs", usage: "`N` passes over the data (30; 100)", set: count(func(s *orchestrate.TrainSettings) *int { return &s.Epochs })},
-		{name: "batch-size", usage: "`N` examples a step (128; 32)", set: count(func(s *orchestrate.TrainSettings) *int { return &s.BatchSize })},
-		{name: "rate", usage: "learning `RATE` (sgd .05, adam .001)", set: real(func(s *orchestrate.TrainSettings) *float64 { return &s.Rate })},
+		{name: "epochs", usage: "`N` passes over the data (30; 100; 100)", set: count(func(s *orchestrate.TrainSettings) *int { return &s.Epochs })},
+		{name: "batch-size", usage: "`N` examples a step (128; 32; 64)", set: count(func(s *orchestrate.TrainSettings) *int { return &s.BatchSize })},
+		{name: "rate", usage: "learning `RATE` (sgd .05, adam .001, of imputers .0005)", set: real(func(s *orchestrate.TrainSettings) *float64 { return &s.Rate })},
 		{name: "momentum", usage: "`M` of sgd (.9)", set: real(func(s *orchestrate.TrainSettings) *float64 { return &s.Momentum })},
-		{name: "nesterov", usage: "Nesterov's momentum (with sgd on images; no): --nesterov=false for none", boolean: true,
+		{name: "nesterov", usage: "Nesterov's momentum (with sgd on images; no; no): --nesterov=false for none", boolean: true,
 			set: func(s *orchestrate.TrainSettings, text string) error { s.Nesterov = text == "true"; return nil }},
 		{name: "weight-decay", usage: "`D` times the parameters is added to the gradient (sgd on images 5e-4, else 0)", set: real(func(s *orchestrate.TrainSettings) *float64 { return &s.WeightDecay })},
-		{name: "betas", usage: "`B1,B2` of adam (.9,.999)", set: func(s *orchestrate.TrainSettings, text string) error {
+		{name: "betas", usage: "`B1,B2` of adam (.9,.999; .9,.999; .5,.999)", set: func(s *orchestrate.TrainSettings, text string) error {
 			s.Betas = []float64{}
 			for _, part := range split(text) {
 				v, err := strconv.ParseFloat(part, 64)
@@ -67,7 +69,7 @@ func trainSettings() []trainSetting {
 		}},
 		{name: "epsilon", usage: "`E` of adam (1e-8)", set: real(func(s *orchestrate.TrainSettings) *float64 { return &s.Epsilon })},
 		{name: "label-smoothing", usage: "`S` of the label goes to all classes alike (0)", set: real(func(s *orchestrate.TrainSettings) *float64 { return &s.LabelSmoothing })},
-		{name: "schedule", usage: "`SCHEDULE` of the rate: " + names(orchestrate.Schedules(), func(s orchestrate.Schedule) string { return s.ID }) + " (cosine; constant)",
+		{name: "schedule", usage: "`SCHEDULE` of the rate: " + names(orchestrate.Schedules(), func(s orchestrate.Schedule) string { return s.ID }) + " (cosine; constant; plateau)",
 			set: func(s *orchestrate.TrainSettings, text string) error { s.Schedule = text; return nil }},
 		{name: "warmup", usage: "`N` epochs in which the rate rises (0)", set: count(func(s *orchestrate.TrainSettings) *int { return &s.Warmup })},
 		{name: "milestones", usage: "`EPOCHS` after which schedule step multiplies the rate by gamma, such as 30,60", set: func(s *orchestrate.TrainSettings, text string) error {
@@ -82,16 +84,46 @@ func trainSettings() []trainSetting {
 			return nil
 		}},
 		{name: "step-every", usage: "instead of milestones: every `N` epochs", set: count(func(s *orchestrate.TrainSettings) *int { return &s.StepEvery })},
-		{name: "gamma", usage: "`FACTOR` of schedule step (.1)", set: real(func(s *orchestrate.TrainSettings) *float64 { return &s.Gamma })},
-		{name: "augment", usage: "`CHANGES` of training images: 'crop(4),flip' (none)", set: func(s *orchestrate.TrainSettings, text string) error { s.Augment = text; return nil }},
+		{name: "gamma", usage: "`FACTOR` of schedules step and plateau (.1; .1; .2)", set: real(func(s *orchestrate.TrainSettings) *float64 { return &s.Gamma })},
+		{name: "patience", usage: "`N` validations without a better loss after which schedule plateau multiplies the rate by gamma (10; 10; a quarter of the epochs)", set: count(func(s *orchestrate.TrainSettings) *int { return &s.Patience })},
+		{name: "augment", usage: "`CHANGES` of training images: 'crop(4),flip', or none (none; none; flip)", set: func(s *orchestrate.TrainSettings, text string) error { s.Augment = text; return nil }},
 		{name: "early-stopping", usage: "stop after `N` epochs without a better one (0: never)", set: count(func(s *orchestrate.TrainSettings) *int { return &s.EarlyStopping })},
-		{name: "best-by", usage: "`FIGURE` on the validation part that makes an epoch the best: " + strings.Join(orchestrate.BestBy(), ", ") + " (accuracy)",
+		{name: "best-by", usage: "`FIGURE` on the validation part that makes an epoch the best: " + strings.Join(orchestrate.BestBy(), ", ") + " (accuracy; accuracy; loss)",
 			set: func(s *orchestrate.TrainSettings, text string) error { s.BestBy = text; return nil }},
 		{name: "evaluate-every", usage: "validate every `N` epochs (1)", set: count(func(s *orchestrate.TrainSettings) *int { return &s.EvaluateEvery })},
 		{name: "save-every", usage: "write a checkpoint and weights every `N` epochs (1)", set: count(func(s *orchestrate.TrainSettings) *int { return &s.SaveEvery })},
 		{name: "seed", usage: "`SEED` of parameters, shuffles, augmentation and the validation part (0)", set: func(s *orchestrate.TrainSettings, text string) (err error) {
 			if s.Seed, err = strconv.ParseUint(text, 10, 64); err != nil {
 				return errors.New("want a whole number from 0")
+			}
+			return nil
+		}},
+	}
+}
+
+// imputerSetting is a flag that changes the imputer.
+type imputerSetting struct {
+	name, usage string
+	set         func(i *orchestrate.ImputerTraining, text string) error
+}
+
+// imputerSettings lists the flags that change the imputer.
+func imputerSettings() []imputerSetting {
+	real := func(field func(*orchestrate.ImputerTraining) *float64) func(*orchestrate.ImputerTraining, string) error {
+		return func(i *orchestrate.ImputerTraining, text string) (err error) {
+			if *field(i), err = strconv.ParseFloat(text, 64); err != nil {
+				return errors.New("want a number")
+			}
+			return nil
+		}
+	}
+	return []imputerSetting{
+		{"alpha", "weight `A` of the error on pixels that are known (100)", real(func(i *orchestrate.ImputerTraining) *float64 { return &i.Alpha })},
+		{"hint-rate", "`P`robability that the discriminator is told of a pixel (.01)", real(func(i *orchestrate.ImputerTraining) *float64 { return &i.HintRate })},
+		{"maximum-rate", "up to this `PART` of an image's pixels is removed (.5)", real(func(i *orchestrate.ImputerTraining) *float64 { return &i.MaximumRate })},
+		{"width", "`N` channels of the first layer (64)", func(i *orchestrate.ImputerTraining, text string) (err error) {
+			if i.Width, err = strconv.Atoi(text); err != nil {
+				return errors.New("want a whole number")
 			}
 			return nil
 		}},
@@ -106,21 +138,19 @@ func names[T any](list []T, id func(T) string) string {
 	return strings.Join(out, ", ")
 }
 
-// defaultGamma is what schedule step multiplies the rate by.
-const defaultGamma = .1
-
 func trainCommand(env environment) *cli.Command {
 	flags := []cli.Flag{
 		&cli.StringFlag{Name: "net", Usage: "`NET` of assay list nets", Category: whatCategory},
+		&cli.StringFlag{Name: "imputer", Usage: "in place of a net: `IMPUTER` to train, " + names(orchestrate.TrainableImputers(), func(i orchestrate.TrainableImputer) string { return i.ID }) + ", for --generator of studies that impute", Category: whatCategory},
 		&cli.StringFlag{Name: "weights", Usage: "start from a weights `FILE` or published version (default: drawn from the seed)", Category: whatCategory},
 		&cli.StringFlag{Name: "data", Usage: "folder, archive, table or array `PATH`", Category: whatCategory},
 		&cli.StringFlag{Name: "split", Usage: "`SPLIT` to train on (default: train, or everything where there are no splits)", Category: whatCategory},
-		&cli.StringFlag{Name: "validation", Usage: "`PART` to validate on: a split, a fraction of the training part (stratified, by the seed), or none (default: split val if there is one, else 0.1)", Category: whatCategory},
+		&cli.StringFlag{Name: "validation", Usage: "`PART` to validate on: a split, a fraction of the training part (by the seed, stratified where there are labels), or none (default: split val if there is one, else 0.1)", Category: whatCategory},
 		&cli.StringFlag{Name: "labels", Usage: "`FILE` of \"file class\" lines (default: labels.txt beside the images)", Category: whatCategory},
 		&cli.StringFlag{Name: "limit", Usage: "`N` training examples, the classes in turn", Category: whatCategory},
-		&cli.StringFlag{Name: "preset", Usage: "preprocessing: a `PRESET` of assay list presets or a YAML file (default: the weights' own, table for tables, else the net's)", Category: whatCategory},
+		&cli.StringFlag{Name: "preset", Usage: "preprocessing: a `PRESET` of assay list presets or a YAML file (default: the weights' own, table for tables, else the net's; of imputers: the data as it is)", Category: whatCategory},
 		&cli.StringFlag{Name: "classes", Usage: "`N` classes (default: the weights', else the data's)", Category: whatCategory},
-		&cli.StringFlag{Name: "optimizer", Usage: "`OPTIMIZER`: " + names(orchestrate.Optimizers(), func(o orchestrate.OptimizerInfo) string { return o.ID }) + " (sgd; adam)", Category: trainCategory},
+		&cli.StringFlag{Name: "optimizer", Usage: "`OPTIMIZER`: " + names(orchestrate.Optimizers(), func(o orchestrate.OptimizerInfo) string { return o.ID }) + " (sgd; adam; adam)", Category: trainCategory},
 	}
 	for _, s := range trainSettings() {
 		if s.boolean {
@@ -129,6 +159,9 @@ func trainCommand(env environment) *cli.Command {
 		}
 		flags = append(flags, &cli.StringFlag{Name: s.name, Usage: s.usage, Category: trainCategory})
 	}
+	for _, s := range imputerSettings() {
+		flags = append(flags, &cli.StringFlag{Name: s.name, Usage: s.usage, Category: imputerCategory})
+	}
 	for _, f := range runFlags() {
 		if !slices.Contains([]string{"batch", "shard", "resolve-only"}, f.Names()[0]) {
 			flags = append(flags, f)
@@ -136,7 +169,7 @@ func trainCommand(env environment) *cli.Command {
 	}
 	return &cli.Command{
 		Name:  "train",
-		Usage: "train a net, or go on training one",
+		Usage: "train a net or an imputer, or go on training one",
 		Flags: flags,
 		Action: func(c *cli.Context) error {
 			job, err := trainJob(c, env)
@@ -152,11 +185,8 @@ func trainJob(c *cli.Context, env environment) (job orchestrate.TrainJob, err er
 	if err := noPositionals(c); err != nil {
 		return job, err
 	}
-	if c.String("net") == "" {
-		return job, usage.Errorf("no net: give one with --net NET (assay list nets shows them)")
-	}
-	if c.String("data") == "" {
-		return job, usage.Errorf("no data: give a folder, archive, table or array with --data PATH")
+	if err := whatIsTrained(c); err != nil {
+		return job, err
 	}
 	limit, err := number(c, "limit", 0)
 	if err != nil {
@@ -171,7 +201,7 @@ func trainJob(c *cli.Context, env environment) (job orchestrate.TrainJob, err er
 		return job, err
 	}
 	return orchestrate.TrainJob{
-		Net: c.String("net"), Weights: c.String("weights"), Classes: int(classes), Preset: c.String("preset"),
+		Net: c.String("net"), Imputer: c.String("imputer"), ImputerSettings: imputerOf(c), Weights: c.String("weights"), Classes: int(classes), Preset: c.String("preset"),
 		Data:       orchestrate.DataPlan{Path: c.String("data"), Split: c.String("split"), Labels: c.String("labels"), Limit: int(limit)},
 		Validation: c.String("validation"), Optimizer: c.String("optimizer"), Settings: settingsOf(c),
 		Device: run.Device, Precision: run.Precision, Threads: run.Threads,
@@ -198,8 +228,42 @@ func settingsOf(c *cli.Context) func(*orchestrate.TrainSettings) error {
 		if s.Momentum == 0 && !c.IsSet("nesterov") {
 			s.Nesterov = false // which --momentum 0 means
 		}
-		if s.Schedule == "step" && !c.IsSet("gamma") {
-			s.Gamma = defaultGamma
+		return nil
+	}
+}
+
+// whatIsTrained says what of the flags that name net, imputer and data is missing or too
+// much.
+func whatIsTrained(c *cli.Context) error {
+	net, imputer := c.String("net"), c.String("imputer")
+	switch {
+	case net == "" && imputer == "":
+		return usage.Errorf("no net: give one with --net NET (assay list nets shows them), or an imputer with --imputer")
+	case net != "" && imputer != "":
+		return usage.Errorf("--net %s and --imputer %s: one training trains one of them", net, imputer)
+	case imputer != "" && c.IsSet("classes"):
+		return usage.Errorf("--classes: imputers know of no classes: leave it out")
+	case c.String("data") == "":
+		return usage.Errorf("no data: give a folder, archive, table or array with --data PATH")
+	}
+	for _, f := range imputerSettings() {
+		if imputer == "" && c.IsSet(f.name) {
+			return usage.Errorf("--%s: belongs to imputers (--imputer), not to nets", f.name)
+		}
+	}
+	return nil
+}
+
+// imputerOf applies the imputer's flags that were given.
+func imputerOf(c *cli.Context) func(*orchestrate.ImputerTraining) error {
+	return func(i *orchestrate.ImputerTraining) error {
+		for _, f := range imputerSettings() {
+			if !c.IsSet(f.name) {
+				continue
+			}
+			if err := f.set(i, c.String(f.name)); err != nil {
+				return usage.Errorf("--%s %q: %w", f.name, c.String(f.name), err)
+			}
 		}
 		return nil
 	}
@@ -209,32 +273,6 @@ func settingsOf(c *cli.Context) func(*orchestrate.TrainSettings) error {
 func programFacts() map[string]any {
 	return map[string]any{"assay": version(), "go": runtime.Version(), "os": runtime.GOOS + "/" + runtime.GOARCH,
 		"cpus": runtime.NumCPU(), "modules": modules()}
-}
-
-// trained is what train says in JSON. Accuracies are fractions on the
-// validation part, null without one.
-type trained struct {
-	Net     string  `json:"net"`
-	Epochs  int     `json:"epochs"`
-	Stopped bool    `json:"stoppedEarly"`
-	Best    epoch   `json:"best"`
-	Last    epoch   `json:"last"`
-	Seconds float64 `json:"seconds"`
-	// Weights are files, absent without OUT.
-	Weights *trainedFiles `json:"weights,omitempty"`
-}
-
-type trainedFiles struct {
-	Best string `json:"best"`
-	Last string `json:"last"`
-}
-
-type epoch struct {
-	Epoch              int      `json:"epoch"`
-	Loss               float64  `json:"loss"`
-	Accuracy           float64  `json:"accuracy"`
-	ValidationLoss     *float64 `json:"validationLoss"`
-	ValidationAccuracy *float64 `json:"validationAccuracy"`
 }
 
 func runTraining(c *cli.Context, env environment, job orchestrate.TrainJob) error {
@@ -258,45 +296,10 @@ func runTraining(c *cli.Context, env environment, job orchestrate.TrainJob) erro
 		}
 		p.note("report: " + path)
 	}
-	result := trainedOf(outcome, job.Out)
+	result := resultOf(outcome, job.Out)
 	if c.Bool("json") {
 		return printJSON(env, result)
 	}
 	fmt.Fprintln(env.stdout, result.line())
 	return nil
-}
-
-func trainedOf(o orchestrate.TrainOutcome, out string) trained {
-	of := func(e orchestrate.EpochResult) epoch {
-		return epoch{e.Epoch, e.Loss, e.Accuracy, e.ValidationLoss, e.ValidationAccuracy}
-	}
-	r := trained{Net: o.Plan.Net, Epochs: len(o.History), Stopped: o.Stopped,
-		Best: of(o.History[o.BestEpoch-1]), Last: of(o.History[len(o.History)-1])}
-	for _, e := range o.History {
-		r.Seconds += e.Seconds
-	}
-	if out != "" {
-		r.Weights = &trainedFiles{filepath.Join(out, orchestrate.BestFile), filepath.Join(out, orchestrate.LastFile)}
-	}
-	return r
-}
-
-// line is the result in one line.
-func (r trained) line() string {
-	text := fmt.Sprintf("%s: %d epochs in %.1f s", r.Net, r.Epochs, r.Seconds)
-	if r.Stopped {
-		text += " (stopped early)"
-	}
-	if r.Best.ValidationAccuracy != nil {
-		text += fmt.Sprintf("; validation accuracy %s at epoch %d", percent(r.Best.ValidationAccuracy), r.Best.Epoch)
-		if last := r.Last.ValidationAccuracy; last != nil && r.Last.Epoch != r.Best.Epoch {
-			text += fmt.Sprintf(", %s at the last", percent(last))
-		}
-	} else {
-		text += fmt.Sprintf("; training accuracy %s, no validation", percent(&r.Last.Accuracy))
-	}
-	if r.Weights != nil {
-		text += "; weights: " + r.Weights.Best + ", " + r.Weights.Last
-	}
-	return text
 }

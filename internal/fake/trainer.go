@@ -91,8 +91,11 @@ type trainer struct {
 
 var _ orchestrate.TrainingBackend = (*Backend)(nil)
 
-// OpenTrainer opens a trainer of softmax or softmax-image.
+// OpenTrainer opens a trainer of softmax or softmax-image, or of imputer gain.
 func (b *Backend) OpenTrainer(ctx context.Context, spec orchestrate.TrainerSpec, state map[string]weights.Tensor) (orchestrate.Trainer, error) {
+	if spec.Imputer != nil {
+		return b.openImputerTrainer(ctx, spec, state)
+	}
 	info, err := b.Describe(ctx, spec.Net, spec.Classes, spec.Features)
 	if err != nil {
 		return nil, err
