@@ -235,9 +235,18 @@ func TestFilesFollowTheCheckpoint(t *testing.T) {
 // trainChildVariable makes the test binary train into the folder it names.
 const trainChildVariable = "ASSAY_TEST_TRAIN_CHILD"
 
+// gainChild before the folder makes it train an imputer.
+const gainChild = "gain:"
+
 func trainChild(dir string) {
 	job := trainingJob("embedded:digits", everything)
-	job.Net, job.Out, job.Data.Limit = "softmax-image", filepath.Join(dir, "killed"), 500
+	job.Net, job.Data.Limit = "softmax-image", 500
+	dir, gain := strings.CutPrefix(dir, gainChild)
+	if gain {
+		job = gainJob("embedded:digits", everythingGain)
+		job.Data.Limit = 300
+	}
+	job.Out = filepath.Join(dir, "killed")
 	job.Open = (&fake.Backend{}).Opener()
 	if _, err := orchestrate.RunTraining(context.Background(), job); err != nil {
 		os.Stderr.WriteString(err.Error())
