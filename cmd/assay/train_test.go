@@ -12,6 +12,8 @@ import (
 	"github.com/assay-xai/assay/orchestrate"
 )
 
+const trainGain = "train --imputer gain --data embedded:digits --limit 200 --width 2 --epochs 3 --rate .01 --threads 1"
+
 const trainDigits = "train --net softmax --data embedded:digits --validation test --epochs 4 --rate .01 --threads 1"
 
 func TestTrainThenEval(t *testing.T) {
@@ -68,11 +70,66 @@ func TestTrainFlagsReachTheSettings(t *testing.T) {
 	require.Contains(t, string(text), "id: table")
 }
 
+func TestTrainImputer(t *testing.T) {
+	s := newShop(t, 0)
+	code, out, errs := s.assay(trainGain + " --alpha 50 --hint-rate .1 --maximum-rate .4 --patience 1 --gamma .3 --augment crop(1) --out run")
+	require.Equal(t, 0, code, errs)
+	require.Equal(t, 1, strings.Count(out, "\n"), out)
+	require.Regexp(t, `^gain: 3 epochs in [0-9.]+ s; validation error \(MSE\) 0\.\d+ at epoch 3, discriminator right about [0-9.]+ % of pixels; weights: run/best.safetensors`, out)
+	require.Regexp(t, `epoch 1/3: generator's loss 0\.\d+, discriminator right about [0-9.]+ % of pixels; validation error \(MSE\) 0\.\d+, discriminator right about [0-9.]+ %; rate 0.01`, errs)
+	text, err := os.ReadFile("run/train.yaml")
+	require.NoError(t, err)
+	for _, line := range []string{"id: gain", "alpha: 50", "hintRate: 0.1", "maximumRate: 0.4", "width: 2", "patience: 1", "gamma: 0.3", "augment: crop(1)", "schedule: plateau", "bestBy: loss", "fraction: 0.1"} {
+		require.Contains(t, string(text), line)
+	}
+	page, err := os.ReadFile("run/report.html")
+	require.NoError(t, err)
+	require.Contains(t, string(page), "Training gain")
+
+	code, out, errs = s.assay(trainGain + " --alpha 50 --hint-rate .1 --maximum-rate .4 --patience 1 --gamma .3 --augment crop(1) --out run --json --resume")
+	require.Equal(t, 0, code, errs)
+	var got struct {
+		Imputer      string
+		Shape        []int
+		Epochs       int
+		Best         map[string]float64
+		StoppedEarly *bool
+		Weights      map[string]string
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	require.Equal(t, "gain", got.Imputer)
+	require.Equal(t, []int{1, 8, 8}, got.Shape)
+	require.Equal(t, 3, got.Epochs)
+	require.Equal(t, 3., got.Best["epoch"])
+	for _, name := range []string{"generatorLoss", "discriminatorAccuracy", "validationError", "validationDiscriminatorAccuracy"} {
+		require.Contains(t, got.Best, name)
+	}
+	require.False(t, *got.StoppedEarly)
+	require.Equal(t, "run/last.safetensors", got.Weights["last"])
+	require.NotContains(t, out, `"net"`)
+
+	code, out, errs = s.assay(trainGain + " --validation none --schedule constant")
+	require.Equal(t, 0, code, errs)
+	require.Regexp(t, `; generator's loss [0-9.]+, discriminator right about [0-9.]+ % of training pixels, no validation\n`, out)
+}
+
 func TestBadTrainFlags(t *testing.T) {
 	s := newShop(t, 2)
 	for words, want := range map[string]string{
-		"train":                                                        "no net",
-		"train --net softmax":                                          "no data",
+		"train":                "no net",
+		"train --net softmax":  "no data",
+		"train --imputer gain": "no data",
+		"train --imputer gian --data embedded:digits":                  "did you mean gain?",
+		trainDigits + " --imputer gain":                                "--net softmax and --imputer gain: one training trains one of them",
+		trainDigits + " --alpha 3":                                     "--alpha: belongs to imputers (--imputer), not to nets",
+		trainDigits + " --patience 3":                                  "patience belongs to schedule plateau, not to constant",
+		trainGain + " --classes 3":                                     "--classes: imputers know of no classes",
+		trainGain + " --width a":                                       `--width "a": want a whole number`,
+		trainGain + " --alpha a":                                       `--alpha "a": want a number`,
+		trainGain + " --maximum-rate 2":                                "maximum-rate 2: want a part of the pixels",
+		trainGain + " --validation none":                               "schedule plateau: wants a validation part",
+		trainGain + " --best-by accuracy":                              "want loss",
+		"train --imputer gain --data embedded:iris":                    "imputers are trained on images",
 		trainDigits + " --epochs x":                                    `--epochs "x": want a whole number`,
 		trainDigits + " --rate 0":                                      "rate 0: want more than 0",
 		trainDigits + " --optimizer sdg":                               "did you mean sgd?",
