@@ -10,6 +10,7 @@ import (
 	_ "image/png"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/assay-xai/assay/dataset"
@@ -302,6 +303,9 @@ func (r *training) imageShape(ctx context.Context) ([]int, error) {
 // imputerState takes the parameters of a file, which must be all that the training has.
 func (r *training) imputerState(ctx context.Context, sd *weights.StateDict) error {
 	p := r.plan
+	if net := sd.Metadata["net"]; net != "" {
+		return usage.Errorf("%s holds weights of net %s: want a file of assay train --imputer %s", p.Weights, net, p.Imputer.ID)
+	}
 	t, err := r.b.OpenTrainer(ctx, TrainerSpec{Precision: p.Precision, Seed: p.Training.Seed, Optimizer: p.Training.optimizer(),
 		Preset: p.Preset, Imputer: p.Imputer}, nil)
 	if err != nil {
@@ -335,6 +339,9 @@ func (r *training) imputerState(ctx context.Context, sd *weights.StateDict) erro
 	}
 	const shown = 3
 	more := ""
+	if width := sd.Metadata["width"]; width != "" && width != strconv.Itoa(p.Imputer.Width) {
+		wrong = []string{"it is of width " + width}
+	}
 	if n := len(wrong) - shown; n > 0 {
 		wrong, more = wrong[:shown], fmt.Sprintf("; and %d more", n)
 	}

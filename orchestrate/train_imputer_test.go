@@ -342,8 +342,26 @@ func TestImputersGoOnFromWeights(t *testing.T) {
 	w.job.ImputerSettings = nil
 	_, err = w.train("wide")
 	require.ErrorIs(t, err, usage.Err)
+	require.ErrorContains(t, err, "of width 64 for images of shape [1 8 8]: it is of width 2")
+	require.NoError(t, weights.WriteSafetensors(w.path("bare.safetensors"), sd.Tensors, nil))
+	w.job.Weights = w.path("bare.safetensors")
+	_, err = w.train("wide")
+	require.ErrorIs(t, err, usage.Err)
 	require.ErrorContains(t, err, "of width 64 for images of shape [1 8 8]: generator.net.0.weight_orig has shape [2 1], want [64 1]")
 	require.NoDirExists(t, w.path("wide"))
+
+	net := newTrainWorld(t, "embedded:digits", few)
+	net.job.Weights = w.path("out/last.safetensors")
+	_, err = net.train("out")
+	require.ErrorIs(t, err, usage.Err)
+	require.ErrorContains(t, err, "holds a trained imputer gain: want weights of net softmax")
+	net.job.Weights = ""
+	_, err = net.train("out")
+	require.NoError(t, err)
+	w.job.Weights = net.path("out/last.safetensors")
+	_, err = w.train("net")
+	require.ErrorIs(t, err, usage.Err)
+	require.ErrorContains(t, err, "holds weights of net softmax: want a file of assay train --imputer gain")
 	require.Zero(t, w.backend.OpenTrainers.Load())
 }
 

@@ -265,6 +265,9 @@ func (r *training) net(ctx context.Context, sd *weights.StateDict) error {
 // classes is left out, and drawn from the seed.
 func (r *training) startFrom(ctx context.Context, own NetInfo, sd *weights.StateDict) error {
 	p, theirs := r.plan, r.info
+	if imputer := sd.Metadata["imputer"]; imputer != "" {
+		return usage.Errorf("%s holds a trained imputer %s: want weights of net %s", p.Weights, imputer, p.Net)
+	}
 	if n, ok := headClasses(own, sd); ok && n != p.Classes {
 		var err error
 		if theirs, err = r.b.Describe(ctx, p.Net, n, p.Features); err != nil {

@@ -141,7 +141,7 @@ func names[T any](list []T, id func(T) string) string {
 func trainCommand(env environment) *cli.Command {
 	flags := []cli.Flag{
 		&cli.StringFlag{Name: "net", Usage: "`NET` of assay list nets", Category: whatCategory},
-		&cli.StringFlag{Name: "imputer", Usage: "in place of a net: `IMPUTER` to train, " + names(orchestrate.TrainableImputers(), func(i orchestrate.TrainableImputer) string { return i.ID }) + ", for --generator of studies that impute", Category: whatCategory},
+		&cli.StringFlag{Name: "imputer", Usage: "in place of a net: the `IMPUTER` to train: " + names(orchestrate.TrainableImputers(), func(i orchestrate.TrainableImputer) string { return i.ID }) + " (for --generator of studies that impute)", Category: whatCategory},
 		&cli.StringFlag{Name: "weights", Usage: "start from a weights `FILE` or published version (default: drawn from the seed)", Category: whatCategory},
 		&cli.StringFlag{Name: "data", Usage: "folder, archive, table or array `PATH`", Category: whatCategory},
 		&cli.StringFlag{Name: "split", Usage: "`SPLIT` to train on (default: train, or everything where there are no splits)", Category: whatCategory},
