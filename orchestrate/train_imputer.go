@@ -67,10 +67,10 @@ func findTrainableImputer(id string) (TrainableImputer, error) {
 // Validate says what of the settings makes no sense, but for the shape.
 func (i ImputerTraining) Validate() error {
 	switch {
-	case !(i.Alpha >= 0) || !isFinite(i.Alpha):
-		return usage.Errorf("alpha %v: want 0 or more", i.Alpha)
-	case !(i.HintRate >= 0 && i.HintRate <= 1):
-		return usage.Errorf("hint-rate %v: want a probability, 0 to 1", i.HintRate)
+	case !(i.Alpha > 0) || !isFinite(i.Alpha):
+		return usage.Errorf("alpha %v: want more than 0", i.Alpha)
+	case !(i.HintRate > 0 && i.HintRate <= 1):
+		return usage.Errorf("hint-rate %v: want a probability, more than 0 and at most 1", i.HintRate)
 	case !(i.MaximumRate > 0 && i.MaximumRate <= 1):
 		return usage.Errorf("maximum-rate %v: want a part of the pixels, more than 0 and at most 1", i.MaximumRate)
 	case i.Width < 1:
@@ -300,6 +300,9 @@ func (r *training) imageShape(ctx context.Context) ([]int, error) {
 	return slices.Clone(images.Shape()), nil
 }
 
+// meanImage is the name of the mean of the training images in a state.
+const meanImage = "mfv"
+
 // imputerState takes the parameters of a file, which must be all that the training has.
 func (r *training) imputerState(ctx context.Context, sd *weights.StateDict) error {
 	p := r.plan
@@ -316,6 +319,12 @@ func (r *training) imputerState(ctx context.Context, sd *weights.StateDict) erro
 	if err != nil {
 		return fmt.Errorf("reading what imputer %s consists of: %w", p.Imputer.ID, err)
 	}
+	// Before there is data it has no mean image yet.
+	shape := []int64{}
+	for _, d := range p.Imputer.Shape {
+		shape = append(shape, int64(d))
+	}
+	own[meanImage] = weights.Tensor{Shape: shape}
 	r.state = map[string]weights.Tensor{}
 	var wrong []string
 	for _, name := range sortedKeys(own) {

@@ -381,14 +381,17 @@ func TestBadImputerTrainings(t *testing.T) {
 			j.Classes = 3
 		}, "know of no classes"},
 		"alpha": {func(_ *orchestrate.TrainJob, _ *orchestrate.TrainSettings, i *orchestrate.ImputerTraining) {
-			i.Alpha = -1
-		}, "alpha -1: want 0 or more"},
+			i.Alpha = 0
+		}, "alpha 0: want more than 0"},
 		"alpha NaN": {func(_ *orchestrate.TrainJob, _ *orchestrate.TrainSettings, i *orchestrate.ImputerTraining) {
 			i.Alpha = math.NaN()
 		}, "alpha NaN"},
 		"hint": {func(_ *orchestrate.TrainJob, _ *orchestrate.TrainSettings, i *orchestrate.ImputerTraining) {
 			i.HintRate = 1.5
 		}, "hint-rate 1.5"},
+		"no hint": {func(_ *orchestrate.TrainJob, _ *orchestrate.TrainSettings, i *orchestrate.ImputerTraining) {
+			i.HintRate = 0
+		}, "hint-rate 0: want a probability"},
 		"rate": {func(_ *orchestrate.TrainJob, _ *orchestrate.TrainSettings, i *orchestrate.ImputerTraining) {
 			i.MaximumRate = 0
 		}, "maximum-rate 0"},

@@ -101,8 +101,8 @@ func TestTrainImputerOnTheDevice(t *testing.T) {
 	require.Equal(t, "gain", sd.Metadata["imputer"])
 	require.Equal(t, "[1,8,8]", sd.Metadata["shape"])
 	require.Equal(t, []int64{1, 8, 8}, sd.Tensors["mfv"].Shape)
-	// The first convolutions are 7x7, of the image and the mask, and of the image and hints.
-	require.Equal(t, []int64{4, 2, 7, 7}, sd.Tensors["generator.net.0.weight_orig"].Shape)
+	// The first convolutions are 7x7: of image, mask and noise, and of image and hint.
+	require.Equal(t, []int64{4, 3, 7, 7}, sd.Tensors["generator.net.0.weight_orig"].Shape)
 	require.Equal(t, []int64{4, 2, 7, 7}, sd.Tensors["discriminator.net.0.weight_orig"].Shape)
 
 	code, _, errs = run(t.Context(), openDevice, words+"further --weights whole/last.safetensors")

@@ -74,6 +74,15 @@ func (g *gain) SetData(ctx context.Context, part string, data orchestrate.Traini
 	return nil
 }
 
+// Parameters are without the mean image as long as there is none.
+func (g *gain) Parameters(ctx context.Context) (map[string]weights.Tensor, error) {
+	out, err := g.trainer.Parameters(ctx)
+	if _, ok := g.parts["train"]; !ok {
+		delete(out, meanName)
+	}
+	return out, err
+}
+
 // image is row i, divided by the scale.
 func (g *gain) image(data orchestrate.TrainingData, i int) []float32 {
 	x := example(data, i)
