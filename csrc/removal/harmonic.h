@@ -27,7 +27,7 @@ struct HarmonicOptions {
 };
 
 struct HarmonicReport {
-  std::vector<int32_t> iterations;  // [N]: of the channels that took most
+  std::vector<int32_t> iterations;  // [N]: of the channels that took most; solved directly: 1
   bool converged = true;
 };
 
@@ -56,7 +56,8 @@ HarmonicReport fill_harmonic(at::Tensor& values, const at::Tensor& removed, cons
                              HarmonicScratch& scratch);
 
 // The two ways of fill_harmonic: planes of channels through vector kernels (host
-// memory), and tensor operations for the whole batch (any device).
+// memory; images all of whose holes are small are solved hole by hole, see clusters.h), and tensor
+// operations for the whole batch (any device).
 HarmonicReport fill_harmonic_planes(at::Tensor& values, const at::Tensor& removed,
                                     const HarmonicOptions& options, HarmonicScratch& scratch);
 HarmonicReport fill_harmonic_tensors(at::Tensor& values, const at::Tensor& removed,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "removal/clusters.h"
 #include "removal/harmonic.h"
 #include "removal/stencil.h"
 
@@ -235,6 +236,7 @@ template <class T>
 struct Stores {
   std::vector<LevelStore<T>> images;
   std::vector<Workspace<T>> threads;
+  std::vector<Clusters> clusters;  // a thread each
 };
 
 template <class T>
@@ -248,14 +250,25 @@ HarmonicReport fill_all(at::Tensor& values, const at::Tensor& removed, const Har
   const bool* const gone = removed.const_data_ptr<bool>();
   if (static_cast<int64_t>(stores.images.size()) < n) stores.images.resize(static_cast<size_t>(n));
   const size_t threads = static_cast<size_t>(at::get_num_threads());
-  if (stores.threads.size() < threads) stores.threads.resize(threads);
+  if (stores.threads.size() < threads) {
+    stores.threads.resize(threads);
+    stores.clusters.resize(threads);
+  }
+  std::vector<int32_t> directly(static_cast<size_t>(n), 0);
   at::parallel_for(0, n, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const bool* const mask = gone + i * h * w;
       LevelStore<T>& own = stores.images[static_cast<size_t>(i)];
       const auto has = [&](bool value) { return std::find(mask, mask + h * w, value) != mask + h * w; };
       own.count = 0;
-      if (has(false) && has(true)) find_levels<T>(mask, shape, own);  // else nothing to go by, or to do
+      if (!has(false) || !has(true)) continue;  // nothing to go by, or to do
+      Clusters& holes = stores.clusters[static_cast<size_t>(at::get_thread_num())];
+      if (holes.find(mask, h, w)) {
+        holes.fill(mask, data + i * channels * h * w, channels);
+        directly[static_cast<size_t>(i)] = 1;
+      } else {
+        find_levels<T>(mask, shape, own);
+      }
     }
   });
   std::vector<Solved> solved(static_cast<size_t>(n * groups), {0, true});
@@ -271,7 +284,7 @@ HarmonicReport fill_all(at::Tensor& values, const at::Tensor& removed, const Har
   });
   HarmonicReport report;
   for (int64_t i = 0; i < n; ++i) {
-    int32_t most = 0;
+    int32_t most = directly[static_cast<size_t>(i)];
     for (int64_t g = 0; g < groups; ++g) {
       const Solved& one = solved[static_cast<size_t>(i * groups + g)];
       most = std::max(most, one.iterations);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "api/error.h"
+#include "removal/clusters.h"
 #include "removal/harmonic.h"
 #include "removal/imputer.h"
 #include "removal/philox.h"
@@ -225,6 +226,43 @@ TEST_P(Both, NanGoesWhereItCounts) {
 
 // What a scratch was used for before, larger or smaller, with more levels or fewer, is
 // not seen.
+// Small holes are factorised, larger ones iterated for: each has the same solution, on either side
+// of where one becomes the other.
+TEST(Harmonic, HolesOfEverySizeHaveTheSolutionOfTheDefinition) {
+  for (int64_t size = 1; size <= 60; ++size) {
+    const at::Tensor image = smooth({1, 2, 40, 37}, 100 + static_cast<uint64_t>(size));
+    at::Tensor removed = at::zeros({1, 40, 37}, at::kBool);
+    // A walk from a corner or from within, until it has been to so many pixels.
+    int64_t r = size % 2 == 0 ? 0 : 20, c = size % 2 == 0 ? 0 : 18;
+    for (uint64_t step = 0; removed.sum().item<int64_t>() < size; ++step) {
+      removed[0][r][c] = true;
+      r = std::clamp<int64_t>(r + philox_below(7, step, static_cast<uint64_t>(size), 3) - 1, 0, 39);
+      c = std::clamp<int64_t>(c + philox_below(8, step, static_cast<uint64_t>(size), 3) - 1, 0, 36);
+    }
+    at::Tensor filled = image.clone();
+    HarmonicScratch scratch;
+    const HarmonicReport report = fill_harmonic_planes(filled, removed, kExact, scratch);
+    EXPECT_TRUE(report.converged);
+    EXPECT_TRUE(report.iterations[0] == 1 || size > Clusters::kMost) << size;
+    EXPECT_LT(relative_residual(image, filled, removed), 1e-11) << size;
+    at::Tensor other = image.clone();
+    fill_harmonic_tensors(other, removed, kExact);
+    EXPECT_LT((filled - other).abs().max().item<double>(), 1e-9) << size;
+  }
+}
+
+TEST(Clusters, AreThePixelsThatTouch) {
+  Clusters clusters;
+  at::Tensor mask = at::zeros({12, 60}, at::kBool);
+  mask[3].slice(0, 2, 2 + Clusters::kMost).fill_(true);
+  EXPECT_TRUE(clusters.find(mask.const_data_ptr<bool>(), 12, 60));
+  mask[4][2 + Clusters::kMost] = true;  // touches by its corner
+  EXPECT_FALSE(clusters.find(mask.const_data_ptr<bool>(), 12, 60));
+  mask[4][2 + Clusters::kMost] = false;
+  mask[4][3 + Clusters::kMost] = true;  // does not
+  EXPECT_TRUE(clusters.find(mask.const_data_ptr<bool>(), 12, 60));
+}
+
 TEST(Harmonic, ScratchIsClean) {
   HarmonicScratch scratch;
   for (int round = 0; round < 2; ++round) {
