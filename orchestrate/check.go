@@ -72,7 +72,10 @@ func checkStatic(p *Plan) (Study, error) {
 	if err := p.checkMaps(study); err != nil {
 		return study, err
 	}
-	return study, p.checkTrain()
+	if err := p.checkTrain(); err != nil {
+		return study, err
+	}
+	return study, p.checkGenerator()
 }
 
 // fits says whether the net can take the data at all.

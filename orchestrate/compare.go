@@ -348,6 +348,9 @@ func planDifferences(a, b *comparedRun) []Difference {
 				out["preset of "+n.name()] = orElse(n.Preset.Preset.ID, "own")
 			}
 		}
+		if g := p.Generator.Hash; g != "" {
+			out["generator"] = short(g)
+		}
 		out["device"], _, _ = strings.Cut(p.Device, ":")
 		out["precision"], out["code"] = p.Precision, p.Code
 		return out

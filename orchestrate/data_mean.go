@@ -14,10 +14,11 @@ type dataMeans struct {
 }
 
 // needsMean says that an imputer's results depend on the mean of all of the data: with
-// everything removed those of imputers that go by what is left do too.
+// everything removed those of imputers that go by what is left do too, but for generators,
+// which know a mean image.
 func (c Catalogue) needsMean(imputer string, everything bool) bool {
 	s, err := c.spec(imputers, imputer)
-	return err == nil && (s.entry.Needs == NeedsData || everything && s.entry.Needs == NeedsMask)
+	return err == nil && (s.entry.Needs == NeedsData || everything && s.entry.Needs == NeedsMask && !s.entry.Generator)
 }
 
 // dataMean is the mean of every channel (column) over all of the plan's data, as the net

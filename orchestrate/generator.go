@@ -1,8 +1,181 @@
 package orchestrate
 
-// GeneratorPlan is the trained generator of the imputer gain: a file of `assay train
-// --imputer gain`, or train:NAME, one of the plan's trainings.
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assay-xai/assay/internal/usage"
+	"github.com/assay-xai/assay/weights"
+)
+
+// GeneratorPlan names the trained part of imputers that are nets (Entry.Generator), one
+// for all of a plan: it is opened once and is part of the ids of the units that use it.
 type GeneratorPlan struct {
+	// Weights is a file of assay train --imputer, or train:NAME of the plan's trainings.
 	Weights string `yaml:"weights,omitempty"`
-	Hash    string `yaml:"hash,omitempty"`
+
+	Hash string `yaml:"hash,omitempty"`
+}
+
+// IsZero lets omitempty leave out what was not given.
+func (g GeneratorPlan) IsZero() bool { return g == GeneratorPlan{} }
+
+// State of a generator's file: the names of its parameters, its first, and the mean image
+// [C,H,W] of what it was trained on, which says what images it is for.
+const (
+	generatorPrefix = "generator.net."
+	generatorFirst  = generatorPrefix + "0.weight_orig"
+	generatorMean   = "mfv"
+)
+
+// openedGenerator is a plan's generator.
+type openedGenerator struct {
+	Generator
+	path string
+	// shape of the images that it imputes, [C,H,W].
+	shape []int
+}
+
+// wantsGenerator says that an imputer is made of a trained net.
+func (c Catalogue) wantsGenerator(imputer string) bool {
+	s, err := c.spec(imputers, imputer)
+	return err == nil && s.entry.Generator
+}
+
+// generatorOf is what a backend is given for an imputer; nil for those that take none.
+func (r *Resolved) generatorOf(imputer string) *Generator {
+	if r.generator == nil || !r.Catalogue.wantsGenerator(imputer) {
+		return nil
+	}
+	return &r.generator.Generator
+}
+
+// checkGenerator finds what is wrong with the plan's generator before anything is opened.
+func (p *Plan) checkGenerator() error {
+	g := p.Generator
+	if g.Weights == "" && g.Hash != "" {
+		return p.errorf("$.generator", "a generator without its file (weights: ...)")
+	}
+	name, trained := strings.CutPrefix(g.Weights, trainPrefix)
+	if !trained {
+		return nil
+	}
+	var names []string
+	for _, t := range p.Train {
+		if t.Imputer != "" {
+			names = append(names, t.Name)
+		}
+	}
+	switch {
+	case slices.Contains(names, name):
+		return nil
+	case len(names) == 0:
+		return p.errorf("$.generator.weights", "weights %s: the plan trains no imputer (train: [{name: %s, imputer: ..., data: ...}])", g.Weights, name)
+	}
+	return p.errorf("$.generator.weights", "weights %s: %s", g.Weights, DidYouMean(name, names))
+}
+
+// openGenerator opens the plan's generator where an imputer of the grid wants one. One
+// that nobody wants is no part of the resolved plan.
+func (r *resolver) openGenerator() error {
+	g := &r.Plan.Generator
+	parameter, imputer := r.generated()
+	switch {
+	case imputer == "" && g.IsZero():
+		return nil
+	case imputer == "":
+		r.warnOnce(fmt.Sprintf("generator %s: no imputer of the plan wants one: not used", g.Weights))
+		*g = GeneratorPlan{}
+		return nil
+	case g.Weights == "":
+		s, err := ParseSpec(imputer)
+		if err != nil {
+			return err
+		}
+		return r.Plan.errorf("$.grid."+parameter, "%w", usage.Errorf("%s %s: it is a net that is trained first: assay train --imputer %s --data DATA --out %[3]s, then --generator %[3]s/%[4]s "+
+			"(in a plan: generator: {weights: %[3]s/%[4]s})", parameter, imputer, s.Name, BestFile))
+	}
+	opened, err := openGenerator(g.Weights)
+	if err != nil {
+		return r.Plan.errorf("$.generator.weights", "%w", err)
+	}
+	if g.Hash != "" && g.Hash != opened.Hash {
+		return r.Plan.errorf("$.generator.hash", "generator %s has the hash %.12s..., the plan was made with %.12s...", g.Weights, opened.Hash, g.Hash)
+	}
+	r.generator = opened
+	g.Weights, g.Hash = absolute(g.Weights), opened.Hash
+	return nil
+}
+
+// generated finds a parameter of the plan's points with an imputer that wants a generator;
+// "" for none.
+func (r *Resolved) generated() (parameter, imputer string) {
+	for _, d := range r.Study.Parameters {
+		if d.Catalogue != imputers && d.Catalogue != removers {
+			continue
+		}
+		for _, point := range r.Points {
+			if text := point.Text(d.Name); text != "" && r.Catalogue.wantsGenerator(text) {
+				return d.Name, text
+			}
+		}
+	}
+	return "", ""
+}
+
+// openGenerator reads a generator's file: its parameters and the mean image, and nothing
+// that only its training wanted.
+func openGenerator(path string) (*openedGenerator, error) {
+	sd, err := weights.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	mean, hasMean := sd.Tensors[generatorMean]
+	if _, ok := sd.Tensors[generatorFirst]; !ok || !hasMean {
+		return nil, usage.Errorf("%s is no generator: want a file of assay train --imputer, with %s and the mean image %s; it has %s", path, generatorFirst, generatorMean, insteadOf(sd))
+	}
+	if len(mean.Shape) != 3 {
+		return nil, usage.Errorf("%s: the mean image %s is of shape %v: want [channels, height, width]", path, generatorMean, mean.Shape)
+	}
+	out := &openedGenerator{Generator: Generator{Hash: sd.Hash, State: map[string]weights.Tensor{generatorMean: mean}}, path: path}
+	for _, n := range mean.Shape {
+		out.shape = append(out.shape, int(n))
+	}
+	for name, t := range sd.Tensors {
+		if strings.HasPrefix(name, generatorPrefix) {
+			out.State[name] = t
+		}
+	}
+	return out, nil
+}
+
+// insteadOf says in a few words what a file is that is no generator.
+func insteadOf(sd *weights.StateDict) string {
+	what := ""
+	for _, key := range []string{"net", "imputer"} {
+		if v := sd.Metadata[key]; v != "" {
+			what = fmt.Sprintf(" (%s %s)", key, v)
+		}
+	}
+	const few = 3
+	names := sd.Names[:min(few, len(sd.Names))]
+	more := ""
+	if n := len(sd.Names) - len(names); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(names, ", ") + more + what
+}
+
+// fits says what inputs a generator does not impute.
+func (g *openedGenerator) fits(shape []int) error {
+	if g == nil || slices.Equal(g.shape, shape) {
+		return nil
+	}
+	return usage.Errorf("generator %s imputes images of %s, and the net takes %s: want one that was trained on such images", g.path, sizes(g.shape), sizes(shape))
+}
+
+// sizes writes a shape as 3x32x32.
+func sizes(shape []int) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(shape), "[]"), " ", "x")
 }

@@ -31,15 +31,18 @@ func blurFits(s spec, shape []int) error {
 
 // checkImputer says that an imputer can do nothing with inputs of a shape; what is the
 // parameter that names it.
-func checkImputer(what string, s spec, shape []int) error {
+func (r *Resolved) checkImputer(what string, s spec, shape []int) error {
 	if s.entry.Needs == NeedsMask && len(shape) == 1 {
 		return neighboursOnly(s.entry.ID)
 	}
-	check := imputerFits[s.entry.ID]
-	if check == nil {
-		return nil
+	var err error
+	if check := imputerFits[s.entry.ID]; check != nil {
+		err = check(s, shape)
 	}
-	if err := check(s, shape); err != nil {
+	if s.entry.Generator {
+		err = r.generator.fits(shape)
+	}
+	if err != nil {
 		// Of a plan with several nets or imputers the others go on.
 		return &inapplicable{usage.Errorf("%s %s: %w", what, s.short, err)}
 	}
@@ -59,5 +62,5 @@ func (r *Resolved) checkMethodImputer(name string, m *MethodSpec, shape []int) e
 	if err != nil {
 		return nil // no imputer: the method says what it is
 	}
-	return checkImputer("method "+name+": "+baselineParameter, s, shape)
+	return r.checkImputer("method "+name+": "+baselineParameter, s, shape)
 }

@@ -147,11 +147,15 @@ func (m *merge) copyTraining(ctx context.Context, folder string) error {
 		return err
 	}
 	to := absolute(filepath.Join(m.job.Out, TrainFolder))
-	for i, n := range m.Plan.Nets {
-		if rest, ok := strings.CutPrefix(n.Weights, absolute(from)+string(filepath.Separator)); ok {
-			m.Plan.Nets[i].Weights = filepath.Join(to, rest)
+	moved := func(weights *string) {
+		if rest, ok := strings.CutPrefix(*weights, absolute(from)+string(filepath.Separator)); ok {
+			*weights = filepath.Join(to, rest)
 		}
 	}
+	for i := range m.Plan.Nets {
+		moved(&m.Plan.Nets[i].Weights)
+	}
+	moved(&m.Plan.Generator.Weights)
 	return nil
 }
 

@@ -32,7 +32,7 @@ type Plan struct {
 	// Train lists nets that are trained first, into OUT/train/NAME; the plan's
 	// nets take them by weights: train:NAME.
 	Train []TrainEntry `yaml:"train,omitempty"`
-	// Generator is what the imputer gain imputes with.
+	// Generator is what imputers that are nets were trained to.
 	Generator GeneratorPlan `yaml:"generator,omitempty"`
 
 	Nets []NetPlan  `yaml:"nets"`

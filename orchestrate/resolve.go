@@ -39,6 +39,8 @@ type Resolved struct {
 	faults  map[string]error
 	targets []*otherTarget
 	means   *dataMeans
+	// generator is that of imputers that want one; nil: none does.
+	generator *openedGenerator
 	// Warnings are what the user should know but need not mend.
 	Warnings []string
 }
@@ -161,6 +163,9 @@ func (r *resolver) all(ctx context.Context) error {
 		return err
 	}
 	if r.Points, err = r.Study.points(r.Resolved); err != nil {
+		return err
+	}
+	if err := r.openGenerator(); err != nil {
 		return err
 	}
 	if err := r.names(); err != nil {

@@ -49,7 +49,7 @@ func (x *remover) plan(ctx context.Context, images Images, list []stripped) (*re
 		return nil, err
 	}
 	c := &removalCall{index: map[RemovalRow]int{}, spec: RemovalSpec{
-		Ties: orElse(first.Params.Text(tiesKey), TiesRandom), Imputer: imputer,
+		Ties: orElse(first.Params.Text(tiesKey), TiesRandom), Imputer: imputer, Generator: x.s.generatorOf(first.Params.Text(imputerKey)),
 		Preset: first.Net.Preset.ForSet(first.Data.Set), Batch: x.s.Batch()}}
 	if slices.ContainsFunc(list[0].at, func(at int) bool { return roadNeedsMean(x.s.Resolved, list[0].units[at].Params) }) {
 		if c.spec.DatasetMean, err = x.s.dataMean(ctx, first.Net, first.Data); err != nil {

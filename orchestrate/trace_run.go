@@ -121,7 +121,8 @@ func (st *stage) open(shape []int, units int) error {
 	if st.key.alone {
 		slots = 1
 	}
-	st.spec = SceneSpec{Slots: slots, Shape: shape, Reference: reference, Preset: st.key.net.Preset.ForSet(st.key.data.Set), Batch: st.s.Batch()}
+	st.spec = SceneSpec{Slots: slots, Shape: shape, Reference: reference, Generator: st.s.generatorOf(st.key.reference),
+		Preset: st.key.net.Preset.ForSet(st.key.data.Set), Batch: st.s.Batch()}
 	if len(shape) == 1 {
 		st.spec.Features, st.spec.FeatureMap = shape[0], trace.ColumnMap(shape[0])
 	} else {

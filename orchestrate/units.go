@@ -148,6 +148,9 @@ func (r *Resolved) identity(ctx context.Context, d *ResolvedData, point Params) 
 			return nil, err
 		}
 		full[p.Name] = s.full
+		if s.entry.Generator {
+			full[p.Name+" (generator)"] = r.generator.Hash
+		}
 		if id, ok := s.params["image"].(string); ok && s.entry.ID == otherImageReference {
 			i := slices.IndexFunc(d.Set.Items(), func(item dataset.Item) bool { return item.ID == id })
 			if i < 0 {
@@ -218,6 +221,9 @@ func (p *Plan) facts() [][2]string {
 		if len(p.Data) > 1 {
 			add(at+"name", d.Name)
 		}
+	}
+	if p.Generator.Hash != "" {
+		add("generator (hash)", p.Generator.Hash)
 	}
 	for _, k := range sortedKeys(p.Grid) {
 		add("grid."+k, p.Grid[k])

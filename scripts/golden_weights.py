@@ -180,6 +180,13 @@ def main():
     torch.save({"epoch": 1, "model": {"state_dict": net.state_dict(), "ema": None}}, path("nested.pth"))
     expect("nested.pth", net.state_dict())
 
+    # Adversarial nets in one file, as ROAD's public code keeps its generator.
+    generator = nn.Sequential(nn.utils.spectral_norm(nn.Conv2d(2, 3, 1)), nn.BatchNorm2d(3))
+    generator.load_state_dict({k: ramp(*v.shape, dtype=v.dtype) for k, v in generator.state_dict().items()})
+    gan = {"generator": collections.OrderedDict(("net." + k, v) for k, v in generator.state_dict().items()), "mfv": ramp(1, 2, 3)}
+    torch.save(gan, path("generator.pth"))
+    expect("generator.pth", {**{"generator." + k: v for k, v in gan["generator"].items()}, "mfv": gan["mfv"]})
+
     # Not to be read.
     torch.save({"state_dict": small, "hook": Run()}, path("malicious.pth"))
     torch.save(Run(), path("malicious-legacy.pth"), _use_new_zipfile_serialization=False)

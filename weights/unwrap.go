@@ -2,6 +2,7 @@ package weights
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nlpodyssey/gopickle/types"
@@ -10,6 +11,10 @@ import (
 // wrapperKeys are the names under which training scripts put the state dict of
 // a checkpoint, in the order in which they are looked for.
 var wrapperKeys = []string{"state_dict", "model_state_dict", "model", "net"}
+
+// partKeys are the names under which training scripts of adversarial nets put the state
+// dict of each, in one file: their tensors are called "generator.net.0.weight".
+var partKeys = []string{"generator", "discriminator"}
 
 // parallelPrefix is what torch.nn.DataParallel puts before every name.
 const parallelPrefix = "module."
@@ -39,12 +44,15 @@ func unwrap(root any, format string, load *loader) (*StateDict, error) {
 		entries = inner
 	}
 
-	for _, e := range entries {
+	for _, e := range flattened(entries) {
 		name, isName := e.Key.(string)
 		view, isTensor := e.Value.(*tensorView)
 		if !isName || !isTensor {
 			sd.Ignored = append(sd.Ignored, keyText(e.Key))
 			continue
+		}
+		if _, twice := sd.Tensors[name]; twice {
+			return nil, fmt.Errorf("tensor %q is there twice", name)
 		}
 		t, err := load.load(view)
 		if err != nil {
@@ -74,6 +82,26 @@ func wrapped(entries []types.DictEntry) ([]types.DictEntry, string) {
 		}
 	}
 	return nil, ""
+}
+
+// flattened puts the entries of parts in the place of these.
+func flattened(entries []types.DictEntry) []types.DictEntry {
+	var out []types.DictEntry
+	for _, e := range entries {
+		key, _ := e.Key.(string)
+		inner, isDict := entriesOf(e.Value)
+		if !isDict || !slices.Contains(partKeys, key) || !holdsTensors(inner, 0) {
+			out = append(out, e)
+			continue
+		}
+		for _, i := range inner {
+			if name, ok := i.Key.(string); ok {
+				i.Key = key + "." + name
+			}
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // holdsTensors looks into dicts of dicts as deep as unwrap does.

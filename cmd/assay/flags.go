@@ -89,6 +89,9 @@ func studyPlan(c *cli.Context, study string) (*orchestrate.Plan, error) {
 	if c.IsSet("target") {
 		p.Grid["target"] = list(c.String("target"))
 	}
+	if err := otherGenerator(c, p); err != nil {
+		return nil, err
+	}
 	return p, overrideRun(c, p)
 }
 

@@ -32,6 +32,7 @@ func roadCommand(env environment) *cli.Command {
 			&cli.StringFlag{Name: "methods", Usage: "`METHODS` of assay list methods, separated by commas (default: gradient, where no attributions are given)", Category: removalCategory},
 			&cli.StringFlag{Name: "attributions", Usage: "maps in place of methods or beside them: an .npz, a folder of them or of an explain run; several `PATHS` are separated by commas", Category: removalCategory},
 			&cli.StringFlag{Name: "imputers", Usage: "what removed pixels become: `IMPUTERS` of assay list imputers, separated by commas (default: noisy-linear)", Category: removalCategory},
+			generatorFlag(removalCategory),
 			&cli.StringFlag{Name: "orders", Usage: "`ORDERS`: morf (most relevant first), lerf (least relevant first), random (without a method) (default: morf,lerf)", Category: removalCategory},
 			&cli.StringFlag{Name: "fractions", Usage: "`FRACTIONS` of the pixels that are removed, from 0 to 1 (default: .1,.2,.3,.4,.5,.7,.9)", Category: removalCategory},
 			&cli.StringFlag{Name: "ties", Usage: "which of equally relevant pixels goes first: `TIES` random, index or noise (default: random)", Category: removalCategory},

@@ -42,6 +42,7 @@ func changeFlags() []cli.Flag {
 		&cli.StringFlag{Name: "scale", Usage: "a named `CHANGE` of the plan, such as small", Category: whatCategory},
 		&cli.StringFlag{Name: "limit", Usage: "`N` images of every data entry", Category: whatCategory},
 		&cli.StringFlag{Name: "data", Usage: "`PATH` in place of the plan's data, or NAME=PATH for one entry of several", Category: whatCategory},
+		generatorFlag(whatCategory),
 	}
 }
 
@@ -68,6 +69,9 @@ func changedPlan(c *cli.Context) (*orchestrate.Plan, error) {
 		}
 	}
 	if err := otherData(plan, c.String("data")); err != nil {
+		return nil, err
+	}
+	if err := otherGenerator(c, plan); err != nil {
 		return nil, err
 	}
 	return plan, overrideRun(c, plan)

@@ -133,7 +133,7 @@ func newSlurmJob(c *cli.Context) (*slurmJob, error) {
 		return nil, fmt.Errorf("finding %s: %w", c.String("out"), err)
 	}
 	j.Plan = []string{c.Args().First()}
-	for _, name := range []string{"scale", "limit", "data", "device", "batch", "precision", "threads"} {
+	for _, name := range []string{"scale", "limit", "data", "generator", "device", "batch", "precision", "threads"} {
 		if c.IsSet(name) {
 			j.Plan = append(j.Plan, "--"+name, fmt.Sprint(c.Value(name)))
 		}

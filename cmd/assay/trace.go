@@ -19,6 +19,8 @@ import (
 // gridFlag is a flag for a parameter of a study.
 type gridFlag struct{ flag, parameter string }
 
+const searchCategory = "The search; several values are separated by commas"
+
 // gridFlags makes a flag of every parameter of a study but target, which is
 // shared: scoreOn is --score-on.
 func gridFlags(study orchestrate.Study) ([]gridFlag, []cli.Flag) {
@@ -34,15 +36,15 @@ func gridFlags(study orchestrate.Study) ([]gridFlag, []cli.Flag) {
 			usage += ": " + strings.Join(p.Choices, ", ")
 		}
 		if p.Column == "imputer" {
-			usage += ": those of assay list imputers, such as zero, channel-mean, dataset-mean, blur, uniform, noisy-linear"
+			usage += ": those of assay list imputers, such as zero, channel-mean, dataset-mean, blur, uniform, noisy-linear, gain (with --generator)"
 		}
 		if p.Default != nil {
 			usage += fmt.Sprintf(" (default: %v)", p.Default)
 		}
 		pairs = append(pairs, gridFlag{name, p.Name})
-		flags = append(flags, &cli.StringFlag{Name: name, Usage: usage, Category: "The search; several values are separated by commas"})
+		flags = append(flags, &cli.StringFlag{Name: name, Usage: usage, Category: searchCategory})
 	}
-	return pairs, flags
+	return pairs, append(flags, generatorFlag(searchCategory))
 }
 
 // kebab writes a camelCase name as a flag's.

@@ -104,6 +104,7 @@ func (b *Backend) Catalogue(context.Context) (orchestrate.Catalogue, error) {
 			{ID: datasetMean, Needs: orchestrate.NeedsData, Summary: "the mean of every channel of the data"},
 			{ID: noisyLinear, Needs: orchestrate.NeedsMask, Summary: "weighted means of neighbours, and noise", Parameters: []orchestrate.EntryParameter{
 				{Name: "noise", Type: "float", Default: .01, Minimum: &none}}},
+			{ID: gain, Needs: orchestrate.NeedsMask, Generator: true, Summary: "a trained generator"},
 		},
 	}, nil
 }
@@ -364,18 +365,22 @@ func (b *Backend) wait(ctx context.Context) error {
 }
 
 func (n *net) Scene(_ context.Context, spec orchestrate.SceneSpec) (orchestrate.Scene, error) {
-	n.b.OpenScenes.Add(1)
+	if err := checkGenerator(spec.Reference, spec.Generator); err != nil {
+		return nil, err
+	}
 	var other []float32
 	if spec.Other != nil {
 		other, _ = spec.Other.Values(0)
 	}
-	return &scene{n: n, other: other, spec: spec, rows: make([][]float32, spec.Slots), reference: make([][]float32, spec.Slots)}, nil
+	n.b.OpenScenes.Add(1)
+	return &scene{n: n, other: other, spec: spec, rows: make([][]float32, spec.Slots), reference: make([][]float32, spec.Slots), keys: make([]uint64, spec.Slots)}, nil
 }
 
 type scene struct {
 	n               *net
 	spec            orchestrate.SceneSpec
 	rows, reference [][]float32
+	keys            []uint64 // for imputers that go by the mask
 	other           []float32
 	closed          atomic.Bool
 }
@@ -396,7 +401,7 @@ func (s *scene) Put(ctx context.Context, slot int, in orchestrate.Images, i int,
 			reference[j] = float32(rng.Stream{Key: key}.Float64(uint64(j), 0))
 		}
 	}
-	s.rows[slot], s.reference[slot] = row, reference
+	s.rows[slot], s.reference[slot], s.keys[slot] = row, reference, key
 	return ctx.Err()
 }
 
@@ -416,10 +421,21 @@ func (s *scene) ScoreRows(ctx context.Context, rows []trace.Row) ([]trace.Score,
 	out := make([]trace.Score, len(rows))
 	for r, row := range rows {
 		x := slices.Clone(s.rows[row.Slot])
+		pixels := len(s.spec.FeatureMap)
+		var gone []int // of the pixels
 		for i := range x {
-			f := s.spec.FeatureMap[i%len(s.spec.FeatureMap)]
+			f := s.spec.FeatureMap[i%pixels]
 			if row.Set[f/64]>>(f%64)&1 == 1 {
 				x[i] = s.reference[row.Slot][i]
+				if i < pixels {
+					gone = append(gone, i)
+				}
+			}
+		}
+		if s.spec.Reference.ID == gain {
+			x = slices.Clone(s.rows[row.Slot])
+			if err := generate(x, s.spec.Shape, gone, s.spec.Generator, s.spec.Preset, s.keys[row.Slot]); err != nil {
+				return nil, err
 			}
 		}
 		logits := s.n.logits(x)

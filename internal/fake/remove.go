@@ -141,6 +141,9 @@ func impute(in *images, spec orchestrate.RemovalSpec, image int, gone []int) ([]
 	x := slices.Clone(in.rows[image])
 	n := featuresOf(in.shape)
 	everything := len(gone) == n
+	if err := checkGenerator(spec.Imputer, spec.Generator); err != nil {
+		return nil, 0, err
+	}
 	if spec.DatasetMean == nil && (spec.Imputer.ID == datasetMean && len(gone) > 0 || spec.Imputer.ID == noisyLinear && everything) {
 		return nil, 0, usage.Errorf("fake: imputer %s: the mean of the data is not known", spec.Imputer.ID)
 	}
@@ -174,6 +177,11 @@ func impute(in *images, spec orchestrate.RemovalSpec, image int, gone []int) ([]
 				channel[i] += float32(sigma * rng.Stream{Key: spec.NoiseKeys[image]}.Normal(uint64(c*n+i), 0))
 			}
 			continue
+		case gain:
+			if err := generate(x, in.shape, gone, spec.Generator, spec.Preset, spec.NoiseKeys[image]); err != nil {
+				return nil, 0, err
+			}
+			return x, 0, nil
 		default:
 			return nil, 0, usage.Errorf("imputer %s: the fake has none", spec.Imputer.ID)
 		}
