@@ -53,27 +53,10 @@ func (r *Resolved) generatorOf(imputer string) *Generator {
 
 // checkGenerator finds what is wrong with the plan's generator before anything is opened.
 func (p *Plan) checkGenerator() error {
-	g := p.Generator
-	if g.Weights == "" && g.Hash != "" {
+	if g := p.Generator; g.Weights == "" && g.Hash != "" {
 		return p.errorf("$.generator", "a generator without its file (weights: ...)")
 	}
-	name, trained := strings.CutPrefix(g.Weights, trainPrefix)
-	if !trained {
-		return nil
-	}
-	var names []string
-	for _, t := range p.Train {
-		if t.Imputer != "" {
-			names = append(names, t.Name)
-		}
-	}
-	switch {
-	case slices.Contains(names, name):
-		return nil
-	case len(names) == 0:
-		return p.errorf("$.generator.weights", "weights %s: the plan trains no imputer (train: [{name: %s, imputer: ..., data: ...}])", g.Weights, name)
-	}
-	return p.errorf("$.generator.weights", "weights %s: %s", g.Weights, DidYouMean(name, names))
+	return nil
 }
 
 // openGenerator opens the plan's generator where an imputer of the grid wants one. One

@@ -211,21 +211,6 @@ func TestMistakesWithGenerators(t *testing.T) {
 		require.ErrorContains(t, err, c.want)
 		require.NoDirExists(t, w.path("no"))
 	}
-	for text, want := range map[string]string{
-		"train:gian": "weights train:gian: did you mean gain?",
-		"train:net":  "weights train:net: did you mean",
-	} {
-		p := w.plan("road", gain)
-		p.Generator.Weights = text
-		_, err := w.run(p, "no")
-		require.ErrorContains(t, err, "the plan trains no imputer")
-		p.Train = []orchestrate.TrainEntry{{Name: "gain", Net: "tiny", Imputer: "gain", Data: p.Data[0]}, {Name: "net", Net: "tiny", Data: p.Data[0]}}
-		_, err = w.run(p, "no")
-		require.ErrorIs(t, err, usage.Err)
-		if text != "train:net" { // a training, but of a net
-			require.ErrorContains(t, err, want)
-		}
-	}
 	w.closed()
 }
 
