@@ -272,6 +272,21 @@ func TestAPublishedGeneratorIsRead(t *testing.T) {
 	require.ErrorContains(t, err, "imputes images of 1x2x3, and the net takes 3x8x8")
 }
 
+// Where none of a plan's data is here nothing is trained for it.
+func TestNothingIsTrainedForMissingData(t *testing.T) {
+	w := newWorld(t, 1)
+	t.Setenv(orchestrate.DataVariable, w.path("data"))
+	p := w.plan("road", "{method: weights}")
+	p.Optional, p.Scale = true, map[string]orchestrate.Override{"small": {}}
+	p.Train = []orchestrate.TrainEntry{{Name: "net", Net: "softmax", Data: orchestrate.DataPlan{Path: "embedded:digits"}}}
+	p.Data[0].Path = "data:cifar10"
+	_, err := w.run(p, "no")
+	require.ErrorIs(t, err, usage.Err)
+	require.ErrorContains(t, err, "nothing of this plan can be measured here: CIFAR-10, as images or as published is not in ")
+	require.ErrorContains(t, err, "--scale small")
+	require.NoDirExists(t, w.path("no"))
+}
+
 // Several devices share a generator.
 func TestGeneratorsOnSeveralDevices(t *testing.T) {
 	w := newWorld(t, 5)

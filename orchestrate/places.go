@@ -137,21 +137,42 @@ func (r *resolver) place() error {
 		d.Path = path
 	}
 	if len(missing) == len(r.Plan.Data) {
-		return r.nothing(missing)
+		return r.Plan.nothing(missing)
 	}
 	return nil
 }
 
+// missingData is the error of a plan of which nothing can be measured because none of its
+// data is here; nil where some is. It is asked before anything is trained.
+func (p *Plan) missingData() error {
+	if !p.Optional {
+		return nil
+	}
+	var missing []string
+	for _, d := range p.Data {
+		_, err := locate(d.Path)
+		if !errors.Is(err, errAbsent) {
+			return nil // resolving says what else is wrong
+		}
+		missing = append(missing, err.Error())
+	}
+	return p.nothing(missing)
+}
+
 // nothing is the error of a plan of which nothing can be measured.
-func (r *resolver) nothing(missing []string) error {
+func (p *Plan) nothing(missing []string) error {
 	more := ""
 	if len(missing) > 1 {
 		more = fmt.Sprintf(" (and %d more)", len(missing)-1)
 	}
 	hint := ""
-	others := slices.DeleteFunc(slices.Clone(r.Plan.scales), func(s string) bool { return s == r.Plan.AppliedScale })
+	scales := slices.Clone(p.scales)
+	if p.Scale != nil {
+		scales = sortedKeys(p.Scale)
+	}
+	others := slices.DeleteFunc(scales, func(s string) bool { return s == p.AppliedScale })
 	if len(others) > 0 {
 		hint = "; or take another scale: --scale " + strings.Join(others, " or --scale ")
 	}
-	return r.Plan.errorf("$", "nothing of this plan can be measured here: %s%s%s", missing[0], more, hint)
+	return p.errorf("$", "nothing of this plan can be measured here: %s%s%s", missing[0], more, hint)
 }

@@ -298,7 +298,7 @@ func (r *resolver) nets(ctx context.Context, row []int) error {
 		}
 	}
 	if len(r.Nets) == 0 {
-		return r.nothing(missing)
+		return r.Plan.nothing(missing)
 	}
 	return nil
 }

@@ -114,6 +114,11 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	if prior == nil && job.MustExist {
 		return Outcome{}, usage.Errorf("resume: %s holds no run: leave --resume out to begin one", job.Out)
 	}
+	if len(job.Plan.Train) > 0 {
+		if err := job.Plan.missingData(); err != nil {
+			return Outcome{}, err
+		}
+	}
 	plan, err := trainFirst(ctx, applyPrior(job.Plan, prior), job)
 	if err != nil {
 		return Outcome{}, err

@@ -24,6 +24,7 @@ type listed struct {
 	Base       string `json:"base,omitempty"` // of methods that are made of another: the one where none is given
 	Parameters any    `json:"parameters,omitempty"`
 	Needs      string `json:"needs,omitempty"`
+	Generator  bool   `json:"generator,omitempty"` // of imputers that are trained first
 	Paper      string `json:"paper,omitempty"`
 	// Of metrics: the study, which values are good, and of scores what they cannot do
 	// without and what of the net they look at.
@@ -56,7 +57,7 @@ func shelves() []shelf {
 			}
 			var out []listed
 			for _, e := range part(c) {
-				l := listed{ID: e.ID, Summary: e.Summary, Family: e.Family, Base: e.Base, Needs: e.Needs, Paper: e.Paper}
+				l := listed{ID: e.ID, Summary: e.Summary, Family: e.Family, Base: e.Base, Needs: e.Needs, Generator: e.Generator, Paper: e.Paper}
 				if len(e.Parameters) > 0 {
 					l.Parameters = e.Parameters
 				}
