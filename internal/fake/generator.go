@@ -11,8 +11,8 @@ import (
 	"github.com/assay-xai/assay/weights"
 )
 
-// gain is the imputer that wants a generator.
-const gain = "gain"
+// generated is the imputer that wants a generator.
+const generated = "gain"
 
 // Names in a generator's file.
 const (
@@ -39,18 +39,18 @@ func Generator(path string, shape []int, seed uint64) error {
 		generatorMean:                tensor(values, dims),
 		"discriminator.net.0.bias":   tensor([]float32{0}, []int64{1}),
 		"generator.training.seconds": tensor([]float32{0}, []int64{1}),
-	}, map[string]string{"imputer": gain})
+	}, map[string]string{"imputer": generated})
 }
 
 // checkGenerator says that an imputer got a generator that it does not want, or none.
 func checkGenerator(imputer orchestrate.Reference, g *orchestrate.Generator) error {
 	switch {
-	case imputer.ID != gain && g != nil:
+	case imputer.ID != generated && g != nil:
 		return fmt.Errorf("fake: a generator for imputer %s", imputer.ID)
-	case imputer.ID != gain:
+	case imputer.ID != generated:
 		return nil
 	case g == nil:
-		return fmt.Errorf("fake: imputer %s without a generator", gain)
+		return fmt.Errorf("fake: imputer %s without a generator", generated)
 	case g.Hash == "":
 		return fmt.Errorf("fake: a generator without its hash")
 	}
@@ -69,7 +69,7 @@ func checkGenerator(imputer orchestrate.Reference, g *orchestrate.Generator) err
 func generate(x []float32, shape, gone []int, g *orchestrate.Generator, preset dataset.Preset, key uint64) error {
 	mean, factor := floats(g.State[generatorMean]), float64(floats(g.State[generatorWeight])[0])
 	if len(mean) != len(x) || len(shape) != 3 {
-		return usage.Errorf("imputer %s: a mean image of %d numbers, and inputs of shape %v", gain, len(mean), shape)
+		return usage.Errorf("imputer %s: a mean image of %d numbers, and inputs of shape %v", generated, len(mean), shape)
 	}
 	n := shape[1] * shape[2]
 	removed := make([]bool, n)
