@@ -60,7 +60,7 @@ func (p *Plan) checkGenerator() error {
 }
 
 // openGenerator opens the plan's generator where an imputer of the grid wants one. One
-// that nobody wants is no part of the resolved plan.
+// that nobody wants is named in the resolved plan, and no result depends on it.
 func (r *resolver) openGenerator() error {
 	g := &r.Plan.Generator
 	parameter, imputer := r.generated()
@@ -69,7 +69,7 @@ func (r *resolver) openGenerator() error {
 		return nil
 	case imputer == "":
 		r.warnOnce(fmt.Sprintf("generator %s: no imputer of the plan wants one: not used", g.Weights))
-		*g = GeneratorPlan{}
+		g.Weights, g.Hash = absolute(g.Weights), "" // a hash would be a fact of the run
 		return nil
 	case g.Weights == "":
 		s, err := ParseSpec(imputer)
