@@ -1,6 +1,7 @@
 package orchestrate
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,6 +38,12 @@ type openedGenerator struct {
 	shape []int
 }
 
+// generatorChecker is a backend that can tell before a run whether a generator is one that it
+// can run.
+type generatorChecker interface {
+	CheckGenerator(ctx context.Context, g *Generator) error
+}
+
 // wantsGenerator says that an imputer is made of a trained net.
 func (c Catalogue) wantsGenerator(imputer string) bool {
 	s, err := c.spec(imputers, imputer)
@@ -61,7 +68,7 @@ func (p *Plan) checkGenerator() error {
 
 // openGenerator opens the plan's generator where an imputer of the grid wants one. One
 // that nobody wants is named in the resolved plan, and no result depends on it.
-func (r *resolver) openGenerator() error {
+func (r *resolver) openGenerator(ctx context.Context) error {
 	g := &r.Plan.Generator
 	parameter, imputer := r.generated()
 	switch {
@@ -85,6 +92,11 @@ func (r *resolver) openGenerator() error {
 	}
 	if g.Hash != "" && g.Hash != opened.Hash {
 		return r.Plan.errorf("$.generator.hash", "generator %s has the hash %.12s..., the plan was made with %.12s...", g.Weights, opened.Hash, g.Hash)
+	}
+	if b, ok := r.Backend.(generatorChecker); ok {
+		if err := b.CheckGenerator(ctx, &opened.Generator); err != nil {
+			return r.Plan.errorf("$.generator.weights", "%s: %w", g.Weights, err)
+		}
 	}
 	r.generator = opened
 	g.Weights, g.Hash = absolute(g.Weights), opened.Hash

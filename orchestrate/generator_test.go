@@ -189,6 +189,10 @@ func TestMistakesWithGenerators(t *testing.T) {
 	w.generators()
 	require.NoError(t, fake.Generator(w.path("flat.safetensors"), []int{64}, 1))
 	require.NoError(t, os.WriteFile(w.path("words.txt"), []byte("not a generator"), 0o666))
+	sd, err := weights.Open(w.path("one.safetensors"))
+	require.NoError(t, err)
+	sd.Tensors["generator.net.0.weight_orig"] = weights.Tensor{DType: "f32", Shape: []int64{0}, Data: []byte{}}
+	require.NoError(t, weights.WriteSafetensors(w.path("empty.safetensors"), sd.Tensors, nil))
 	const gain = "{method: weights, imputer: [zero, gain], fractions: .5}"
 	for _, c := range []struct{ study, grid, weights, hash, want string }{
 		{"road", gain, "", "", "imputer gain: it is a net that is trained first: assay train --imputer gain --data DATA --out gain, then --generator gain/best.safetensors"},
@@ -197,6 +201,7 @@ func TestMistakesWithGenerators(t *testing.T) {
 		{"road", gain, "words.txt", "", "words.txt"},
 		{"road", gain, "tiny.safetensors", "", "tiny.safetensors is no generator: want a file of assay train --imputer, with generator.net.0.weight_orig and the mean image mfv; it has fc.weight"},
 		{"road", gain, "flat.safetensors", "", "the mean image mfv is of shape [64]: want [channels, height, width]"},
+		{"road", gain, "empty.safetensors", "", "empty.safetensors: fake: generator.net.0.weight_orig is empty"},
 		{"road", gain, "one.safetensors", strings.Repeat("0", 64), "the plan was made with 000000000000..."},
 		{"road", gain, "", strings.Repeat("0", 64), "a generator without its file"},
 		{"score", "{method: weights, metric: 'deletion(reference=gain)'}", "one.safetensors", "", "metrics take references that are an image's own"},

@@ -165,7 +165,7 @@ func (r *resolver) all(ctx context.Context) error {
 	if r.Points, err = r.Study.points(r.Resolved); err != nil {
 		return err
 	}
-	if err := r.openGenerator(); err != nil {
+	if err := r.openGenerator(ctx); err != nil {
 		return err
 	}
 	if err := r.names(); err != nil {

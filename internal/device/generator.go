@@ -51,6 +51,12 @@ func (b *Backend) generator(ctx context.Context, g *orchestrate.Generator, preci
 	return made, nil
 }
 
+// CheckGenerator says what is wrong with a generator, before anything is imputed with it.
+func (b *Backend) CheckGenerator(ctx context.Context, g *orchestrate.Generator) error {
+	_, err := b.generator(ctx, g, torchx.PrecisionF32)
+	return err
+}
+
 func (g *generators) close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -40,6 +41,14 @@ func Generator(path string, shape []int, seed uint64) error {
 		"discriminator.net.0.bias":   tensor([]float32{0}, []int64{1}),
 		"generator.training.seconds": tensor([]float32{0}, []int64{1}),
 	}, map[string]string{"imputer": generated})
+}
+
+// CheckGenerator wants the generator's number.
+func (b *Backend) CheckGenerator(_ context.Context, g *orchestrate.Generator) error {
+	if len(floats(g.State[generatorWeight])) == 0 {
+		return usage.Errorf("fake: %s is empty", generatorWeight)
+	}
+	return nil
 }
 
 // checkGenerator says that an imputer got a generator that it does not want, or none.
