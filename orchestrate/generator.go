@@ -128,7 +128,7 @@ func openGenerator(path string) (*openedGenerator, error) {
 	}
 	mean, hasMean := sd.Tensors[generatorMean]
 	if _, ok := sd.Tensors[generatorFirst]; !ok || !hasMean {
-		return nil, usage.Errorf("%s is no generator: want a file of assay train --imputer, with %s and the mean image %s; it has %s", path, generatorFirst, generatorMean, insteadOf(sd))
+		return nil, usage.Errorf("%s is no generator: want %s and %s, as assay train --imputer writes them; it has %s", path, generatorFirst, generatorMean, insteadOf(sd))
 	}
 	if len(mean.Shape) != 3 {
 		return nil, usage.Errorf("%s: the mean image %s is of shape %v: want [channels, height, width]", path, generatorMean, mean.Shape)
@@ -153,7 +153,7 @@ func insteadOf(sd *weights.StateDict) string {
 			what = fmt.Sprintf(" (%s %s)", key, v)
 		}
 	}
-	const few = 3
+	const few = 2
 	names := sd.Names[:min(few, len(sd.Names))]
 	more := ""
 	if n := len(sd.Names) - len(names); n > 0 {

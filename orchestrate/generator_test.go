@@ -149,6 +149,26 @@ func TestTraceWithAGenerator(t *testing.T) {
 	w.closed()
 }
 
+// Trajectories of a search with a generator are scored on other nets with it, too.
+func TestTransferWithAGenerator(t *testing.T) {
+	w := newWorld(t, 2)
+	ids := map[string]bool{}
+	for i, name := range []string{"first", "second"} {
+		p := w.threeNets("transfer", "{edge: 2, iterations: 3, reference: gain}")
+		p.Generator.Weights = w.path(name)
+		require.NoError(t, fake.Generator(p.Generator.Weights, []int{3, 8, 8}, uint64(i)))
+		outcome, err := w.run(p, "with "+name)
+		require.NoError(t, err)
+		require.Equal(t, 2*3*3, outcome.Units)
+		for id, r := range w.records("with " + name) {
+			require.False(t, ids[id], "a search and what is scored of it are of one generator")
+			ids[id] = true
+			require.NotNil(t, r.Trace)
+		}
+	}
+	w.closed()
+}
+
 func TestGainGoesOnAndIsMerged(t *testing.T) {
 	w := newWorld(t, 5)
 	w.generators()
@@ -199,7 +219,7 @@ func TestMistakesWithGenerators(t *testing.T) {
 		{"trace", "{edge: 2, reference: gain}", "", "", "reference gain: it is a net that is trained first"},
 		{"road", gain, "nowhere", "", "nowhere"},
 		{"road", gain, "words.txt", "", "words.txt"},
-		{"road", gain, "tiny.safetensors", "", "tiny.safetensors is no generator: want a file of assay train --imputer, with generator.net.0.weight_orig and the mean image mfv; it has fc.weight"},
+		{"road", gain, "tiny.safetensors", "", "tiny.safetensors is no generator: want generator.net.0.weight_orig and mfv, as assay train --imputer writes them; it has fc.weight"},
 		{"road", gain, "flat.safetensors", "", "the mean image mfv is of shape [64]: want [channels, height, width]"},
 		{"road", gain, "empty.safetensors", "", "empty.safetensors: fake: generator.net.0.weight_orig is empty"},
 		{"road", gain, "one.safetensors", strings.Repeat("0", 64), "the plan was made with 000000000000..."},
@@ -290,6 +310,30 @@ func TestNothingIsTrainedForMissingData(t *testing.T) {
 	require.ErrorContains(t, err, "nothing of this plan can be measured here: CIFAR-10, as images or as published is not in ")
 	require.ErrorContains(t, err, "--scale small")
 	require.NoDirExists(t, w.path("no"))
+}
+
+// Images of which a net makes no number are failures of their own, and have no strips.
+func TestGeneratorsThatMakeNoNumbers(t *testing.T) {
+	w := newWorld(t, 2)
+	w.generators()
+	sd, err := weights.Open(w.path("one.safetensors"))
+	require.NoError(t, err)
+	for i := range 192 {
+		binary.LittleEndian.PutUint32(sd.Tensors["mfv"].Data[4*i:], math.Float32bits(float32(math.NaN())))
+	}
+	require.NoError(t, weights.WriteSafetensors(w.path("nan.safetensors"), sd.Tensors, nil))
+	_, err = w.run(w.gain("road", "{method: weights, imputer: [gain, zero], order: morf, fractions: [0, .5]}", "nan.safetensors"), "out")
+	var incomplete *orchestrate.Incomplete
+	require.ErrorAs(t, err, &incomplete)
+	require.Equal(t, 2, incomplete.Failed)
+	require.Contains(t, incomplete.First, "not a finite number")
+	strips, err := orchestrate.ReadStrips(w.path("out"))
+	require.NoError(t, err)
+	require.Len(t, strips, 2)
+	for _, s := range strips {
+		require.Equal(t, "zero", s.Imputer)
+	}
+	w.closed()
 }
 
 // Several devices share a generator.

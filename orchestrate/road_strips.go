@@ -10,6 +10,7 @@ import (
 	"image"
 	"image/png"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,7 +140,8 @@ func (f *roadFiles) index() error {
 	return writeJSON(filepath.Join(f.out, StripsIndex), f.strips)
 }
 
-// save writes the strips of one image, then the index.
+// save writes the strips of one image, then the index. Units of which the net made no number
+// have none.
 func (f *roadFiles) save(e stripped, c *removalCall, got Removal, shape []int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,6 +157,9 @@ func (f *roadFiles) save(e stripped, c *removalCall, got Removal, shape []int) e
 			k := c.index[rowOf(0, &u, fraction, removable(shape))]
 			s.Probabilities, s.Predicted = append(s.Probabilities, got.Probabilities[k][0]), append(s.Predicted, got.Classes[k])
 			pictures = append(pictures, got.Inputs[k])
+		}
+		if slices.ContainsFunc(s.Probabilities, math.IsNaN) {
+			continue // its record is a failure
 		}
 		var b bytes.Buffer
 		if err := png.Encode(&b, stripPicture(pictures, shape, c.spec.Preset)); err != nil {

@@ -17,7 +17,8 @@ type Tensor struct {
 
 // StateDict is the content of a weights file.
 type StateDict struct {
-	// Names in the file's order, prefixes and wrappers taken off.
+	// Names in the file's order, prefixes and wrappers taken off; of files with a dict for
+	// each of two adversaries theirs come first: "generator.net.0.weight".
 	Names   []string
 	Tensors map[string]Tensor
 	// Format is "pth-legacy", "pth-zip" or "safetensors".
