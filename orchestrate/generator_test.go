@@ -274,7 +274,7 @@ func TestUnusedGenerators(t *testing.T) {
 	for study, p := range w.everyStudy() {
 		_, err := w.run(p, study)
 		w.fine(err)
-		p.Generator.Weights = "nowhere.safetensors"
+		p.Generator = orchestrate.GeneratorPlan{Weights: "nowhere.safetensors", Hash: strings.Repeat("0", 64)}
 		var warnings []string
 		_, err = orchestrate.Run(t.Context(), orchestrate.Job{Plan: p, Out: w.path(study), Open: w.backend.Opener(), Progress: func(e orchestrate.Event) {
 			if e.Kind == orchestrate.Warning {
