@@ -22,12 +22,11 @@ type GeneratorPlan struct {
 // IsZero lets omitempty leave out what was not given.
 func (g GeneratorPlan) IsZero() bool { return g == GeneratorPlan{} }
 
-// State of a generator's file: the names of its parameters, its first, and the mean image
-// [C,H,W] of what it was trained on, which says what images it is for.
+// Names in a generator's file: how those of its parameters begin, and its first. Beside them
+// is the mean image [C,H,W] of what it was trained on, which says what images it is for.
 const (
 	generatorPrefix = "generator.net."
 	generatorFirst  = generatorPrefix + "0.weight_orig"
-	generatorMean   = "mfv"
 )
 
 // openedGenerator is a plan's generator.
@@ -126,14 +125,14 @@ func openGenerator(path string) (*openedGenerator, error) {
 	if err != nil {
 		return nil, err
 	}
-	mean, hasMean := sd.Tensors[generatorMean]
+	mean, hasMean := sd.Tensors[meanImage]
 	if _, ok := sd.Tensors[generatorFirst]; !ok || !hasMean {
-		return nil, usage.Errorf("%s is no generator: want %s and %s, as assay train --imputer writes them; it has %s", path, generatorFirst, generatorMean, insteadOf(sd))
+		return nil, usage.Errorf("%s is no generator: want %s and %s, as assay train --imputer writes them; it has %s", path, generatorFirst, meanImage, insteadOf(sd))
 	}
 	if len(mean.Shape) != 3 {
-		return nil, usage.Errorf("%s: the mean image %s is of shape %v: want [channels, height, width]", path, generatorMean, mean.Shape)
+		return nil, usage.Errorf("%s: the mean image %s is of shape %v: want [channels, height, width]", path, meanImage, mean.Shape)
 	}
-	out := &openedGenerator{Generator: Generator{Hash: sd.Hash, State: map[string]weights.Tensor{generatorMean: mean}}, path: path}
+	out := &openedGenerator{Generator: Generator{Hash: sd.Hash, State: map[string]weights.Tensor{meanImage: mean}}, path: path}
 	for _, n := range mean.Shape {
 		out.shape = append(out.shape, int(n))
 	}

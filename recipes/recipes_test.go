@@ -128,7 +128,7 @@ func TestRecipesResolve(t *testing.T) {
 				require.True(t, plan.Optional, "a recipe goes on without what is not there: optional: true")
 				require.NotEmpty(t, append(plan.Reference, claims(plan)...), "a recipe says what was published")
 				imputerOf(t, plan)
-				plan.Train, plan.Device, plan.Batch = nil, "cpu", 8
+				plan.Device, plan.Batch = "cpu", 8
 				for i, n := range plan.Nets {
 					if strings.HasPrefix(n.Weights, "train:") {
 						plan.Nets[i].Weights = filepath.Join(t.TempDir(), "w.safetensors")
@@ -315,8 +315,7 @@ func TestTextOfUnknownRecipes(t *testing.T) {
 func TestARecipeOfRemovalRuns(t *testing.T) {
 	machine(t)
 	plan := parse(t, "road-table6", "demo")
-	imputerOf(t, plan)
-	plan.Train, plan.Device, plan.Batch, plan.Threads = nil, "cpu", 8, 1
+	plan.Device, plan.Batch, plan.Threads = "cpu", 8, 1
 	plan.Nets[0].Weights = filepath.Join(t.TempDir(), "w.safetensors")
 	require.NoError(t, fake.Weights(plan.Nets[0].Weights, 10))
 	plan.Data[0].Limit = 2
@@ -341,6 +340,7 @@ func TestARecipeOfRemovalRuns(t *testing.T) {
 	}
 	require.Equal(t, 2*3*7, missing, "orders, imputers and fractions of the table")
 	require.GreaterOrEqual(t, compared, 2)
+	require.FileExists(t, filepath.Join(out, "train", "gain", "best.safetensors"), "what the plan imputes with")
 	path, err := report.Write(t.Context(), out, report.Options{})
 	require.NoError(t, err)
 	page, err := os.ReadFile(path)

@@ -104,7 +104,7 @@ func (b *Backend) Catalogue(context.Context) (orchestrate.Catalogue, error) {
 			{ID: datasetMean, Needs: orchestrate.NeedsData, Summary: "the mean of every channel of the data"},
 			{ID: noisyLinear, Needs: orchestrate.NeedsMask, Summary: "weighted means of neighbours, and noise", Parameters: []orchestrate.EntryParameter{
 				{Name: "noise", Type: "float", Default: .01, Minimum: &none}}},
-			{ID: generated, Needs: orchestrate.NeedsMask, Generator: true, Summary: "a trained generator"},
+			{ID: gainImputer, Needs: orchestrate.NeedsMask, Generator: true, Summary: "a trained generator"},
 		},
 	}, nil
 }
@@ -432,7 +432,7 @@ func (s *scene) ScoreRows(ctx context.Context, rows []trace.Row) ([]trace.Score,
 				}
 			}
 		}
-		if s.spec.Reference.ID == generated {
+		if s.spec.Reference.ID == gainImputer {
 			x = slices.Clone(s.rows[row.Slot])
 			if err := generate(x, s.spec.Shape, gone, s.spec.Generator, s.spec.Preset, s.keys[row.Slot]); err != nil {
 				return nil, err

@@ -12,15 +12,6 @@ import (
 	"github.com/assay-xai/assay/weights"
 )
 
-// generated is the imputer that wants a generator.
-const generated = "gain"
-
-// Names in a generator's file.
-const (
-	generatorWeight = "generator.net.0.weight_orig"
-	generatorMean   = "mfv"
-)
-
 // Generator writes a file for imputer gain: one number, which says how far what is left
 // of an image counts, and a mean image of shape, drawn from seed.
 func Generator(path string, shape []int, seed uint64) error {
@@ -36,17 +27,17 @@ func Generator(path string, shape []int, seed uint64) error {
 		values[i] = float32(stream.Float64(uint64(i), 0))
 	}
 	return weights.WriteSafetensors(path, map[string]weights.Tensor{
-		generatorWeight:              tensor([]float32{float32(stream.Float64(uint64(size), 0))}, []int64{1}),
-		generatorMean:                tensor(values, dims),
+		generatorName:                tensor([]float32{float32(stream.Float64(uint64(size), 0))}, []int64{1}),
+		meanName:                     tensor(values, dims),
 		"discriminator.net.0.bias":   tensor([]float32{0}, []int64{1}),
 		"generator.training.seconds": tensor([]float32{0}, []int64{1}),
-	}, map[string]string{"imputer": generated})
+	}, map[string]string{"imputer": gainImputer})
 }
 
 // CheckGenerator wants the generator's number.
 func (b *Backend) CheckGenerator(_ context.Context, g *orchestrate.Generator) error {
-	if len(floats(g.State[generatorWeight])) == 0 {
-		return usage.Errorf("fake: %s is empty", generatorWeight)
+	if len(floats(g.State[generatorName])) == 0 {
+		return usage.Errorf("fake: %s is empty", generatorName)
 	}
 	return nil
 }
@@ -54,17 +45,17 @@ func (b *Backend) CheckGenerator(_ context.Context, g *orchestrate.Generator) er
 // checkGenerator says that an imputer got a generator that it does not want, or none.
 func checkGenerator(imputer orchestrate.Reference, g *orchestrate.Generator) error {
 	switch {
-	case imputer.ID != generated && g != nil:
+	case imputer.ID != gainImputer && g != nil:
 		return fmt.Errorf("fake: a generator for imputer %s", imputer.ID)
-	case imputer.ID != generated:
+	case imputer.ID != gainImputer:
 		return nil
 	case g == nil:
-		return fmt.Errorf("fake: imputer %s without a generator", generated)
+		return fmt.Errorf("fake: imputer %s without a generator", gainImputer)
 	case g.Hash == "":
 		return fmt.Errorf("fake: a generator without its hash")
 	}
 	for name := range g.State {
-		if name != generatorMean && !strings.HasPrefix(name, "generator.net.") {
+		if name != meanName && !strings.HasPrefix(name, "generator.net.") {
 			return fmt.Errorf("fake: %s is no part of a generator", name)
 		}
 	}
@@ -76,9 +67,9 @@ func checkGenerator(imputer orchestrate.Reference, g *orchestrate.Generator) err
 // on average, plus a hundredth of a normal number. It is no net, but depends on all that
 // one does: mask, image, generator and key.
 func generate(x []float32, shape, gone []int, g *orchestrate.Generator, preset dataset.Preset, key uint64) error {
-	mean, factor := floats(g.State[generatorMean]), float64(floats(g.State[generatorWeight])[0])
+	mean, factor := floats(g.State[meanName]), float64(floats(g.State[generatorName])[0])
 	if len(mean) != len(x) || len(shape) != 3 {
-		return usage.Errorf("imputer %s: a mean image of %d numbers, and inputs of shape %v", generated, len(mean), shape)
+		return usage.Errorf("imputer %s: a mean image of %d numbers, and inputs of shape %v", gainImputer, len(mean), shape)
 	}
 	n := shape[1] * shape[2]
 	removed := make([]bool, n)

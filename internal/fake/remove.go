@@ -177,7 +177,7 @@ func impute(in *images, spec orchestrate.RemovalSpec, image int, gone []int) ([]
 				channel[i] += float32(sigma * rng.Stream{Key: spec.NoiseKeys[image]}.Normal(uint64(c*n+i), 0))
 			}
 			continue
-		case generated:
+		case gainImputer:
 			if err := generate(x, in.shape, gone, spec.Generator, spec.Preset, spec.NoiseKeys[image]); err != nil {
 				return nil, 0, err
 			}
