@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/assay-xai/assay/internal/record"
+	"github.com/assay-xai/assay/weights"
 )
 
 // An imputer that was trained takes part in removal and in searches, the same whatever
@@ -71,6 +72,17 @@ func TestTrainedImputerInStudies(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Equal(t, 0, run(context.Background(), environment{stdout: &out, stderr: &errs, open: openDevice}, strings.Fields("merge shard-1 shard-2 --out merged")), errs.String())
 	require.Equal(t, whole, records("merged"))
+
+	// What lacks a part is refused before anything runs.
+	sd, err := weights.Open("gain/best.safetensors")
+	require.NoError(t, err)
+	delete(sd.Tensors, "generator.net.1.weight")
+	require.NoError(t, weights.WriteSafetensors("lacking.safetensors", sd.Tensors, nil))
+	errs.Reset()
+	words := strings.Replace(road, "gain/best", "lacking", 1) + " --device cpu --threads 1 --out no"
+	require.Equal(t, exitUsage, run(context.Background(), environment{stdout: &out, stderr: &errs, open: openDevice}, strings.Fields(words)))
+	require.Contains(t, errs.String(), "generator.net.1.weight is missing")
+	require.NoDirExists(t, "no")
 
 	// A search plays with it, and the order that it found is scored alike when it is
 	// played again.
