@@ -1,11 +1,24 @@
 // Ablation-CAM: a channel weighs what the logit loses without it. Only the part of
 // the net after the layer runs again.
+#include <c10/util/accumulate.h>
+
+#include <algorithm>
+
 #include "api/error.h"
 #include "attribution/cam.h"
 #include "attribution/methods.h"
 
 namespace assay {
 namespace {
+
+// Elements of the largest value that the net has of an image.
+int64_t largest(const Net& net) {
+  int64_t most = 1;
+  for (const Value& value : net.graph().values) {
+    if (value.batched) most = std::max(most, c10::multiply_integers(value.shape));
+  }
+  return most;
+}
 
 at::Tensor attribute(const Method& method, Context& context, const Explained& rows) {
   const std::string layer = layer_of(method, context);
@@ -15,10 +28,10 @@ at::Tensor attribute(const Method& method, Context& context, const Explained& ro
     const std::vector<at::Tensor> values = values_at(context, layer, rows.x.narrow(0, begin, count));
     context.run.count(count, 0);
     const int64_t channels = values[0].size(1);
-    // Rows of the tail that take no more memory than a batch of images.
+    // Rows of the tail that take no more memory than the largest values of a batch of images.
     const int64_t each = values[0][0].numel();
     const int64_t size =
-        std::min(channels + 1, context.run.batch() * std::max<int64_t>(1, rows.x[0].numel() / each));
+        std::min(channels + 1, context.run.batch() * std::max<int64_t>(1, largest(context.net) / each));
     // Image by image, so that blocks are the same whatever the number of images.
     for (int64_t i = 0; i < count; ++i) {
       const int64_t target = rows.targets[static_cast<size_t>(begin + i)];

@@ -63,7 +63,7 @@ at::Tensor weighted_sum(const at::Tensor& weights, const at::Tensor& activations
   return (weights.unsqueeze(-1).unsqueeze(-1) * activations).sum(1);
 }
 
-at::Tensor class_activation(const Method& method, Context& context, const Explained& rows, bool gradients,
+at::Tensor class_activation(const Method& method, Context& context, const Explained& rows,
                             at::Tensor (*map)(const Activated& activated)) {
   const Differentiator& net = context.net.differentiator(layer_of(method, context));
   std::vector<at::Tensor> parts;
@@ -71,20 +71,16 @@ at::Tensor class_activation(const Method& method, Context& context, const Explai
     const at::Tensor x = context.run.padded(rows.x.narrow(0, begin, count));
     const std::vector<at::Tensor> values = net.head(x);
     const at::Tensor activations = values[0].narrow(0, 0, count).contiguous();
-    at::Tensor pulled;
-    if (gradients) {
-      std::vector<int64_t> targets(rows.targets.begin() + begin, rows.targets.begin() + begin + count);
-      targets.resize(static_cast<size_t>(x.size(0)), targets.back());
-      Tape tape = net.record(values);
-      const at::Tensor of_logits = Evaluator::logit_gradient(tape.logits, targets);
-      pulled = net.pull(std::move(tape), of_logits).narrow(0, 0, count).contiguous();
-      context.run.count(0, count);
-    }
-    context.run.count(count, 0);
+    std::vector<int64_t> targets(rows.targets.begin() + begin, rows.targets.begin() + begin + count);
+    targets.resize(static_cast<size_t>(x.size(0)), targets.back());
+    Tape tape = net.record(values);
+    const at::Tensor of_logits = Evaluator::logit_gradient(tape.logits, targets);
+    const at::Tensor pulled = net.pull(std::move(tape), of_logits).narrow(0, 0, count).contiguous();
+    context.run.count(count, count);
     // Image by image: sums of libtorch's may go another way for another number of images.
     std::vector<at::Tensor> maps;
     for (int64_t i = 0; i < count; ++i) {
-      maps.push_back(map({activations.narrow(0, i, 1), gradients ? pulled.narrow(0, i, 1) : pulled}));
+      maps.push_back(map({activations.narrow(0, i, 1), pulled.narrow(0, i, 1)}));
     }
     parts.push_back(at::cat(maps));
   });

@@ -20,15 +20,15 @@ nlohmann::json cam_parameters();
 // neither, or where the rows there are no [C,h,w].
 std::string layer_of(const Method& method, const Context& context);
 
-// Activations A of one row at the layer, [1,C,h,w], and where wanted the gradient of
-// the target's logit with respect to them, contiguous.
+// Activations A of one row at the layer, [1,C,h,w], and the gradient of the target's logit
+// with respect to them, contiguous.
 struct Activated {
   at::Tensor activations, gradients;
 };
 
 // map gives a row's [1,h,w] before the ReLU. Answers [N,1,H,W] after ReLU and upsampling
 // ([N,1,h,w] with upsample=false).
-at::Tensor class_activation(const Method& method, Context& context, const Explained& rows, bool gradients,
+at::Tensor class_activation(const Method& method, Context& context, const Explained& rows,
                             at::Tensor (*map)(const Activated& activated));
 
 // Values of the layer and of what passes it by for at most a batch of images x: what

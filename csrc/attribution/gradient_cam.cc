@@ -10,7 +10,7 @@ using Map = at::Tensor (*)(const Activated&);
 
 template <Map kMap>
 at::Tensor attribute(const Method& method, Context& context, const Explained& rows) {
-  return class_activation(method, context, rows, /*gradients=*/true, kMap);
+  return class_activation(method, context, rows, kMap);
 }
 
 at::Tensor hires_cam(const Activated& a) { return (a.gradients * a.activations).sum(1); }
