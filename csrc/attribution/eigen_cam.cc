@@ -1,8 +1,10 @@
 // Eigen-CAM: activations along their first principal direction, whatever the class.
+#include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "attribution/cam.h"
@@ -11,98 +13,147 @@
 namespace assay {
 namespace {
 
-// The eigenvector of the largest eigenvalue of a symmetric matrix [n,n] without negative ones, doubles, by
-// power iteration; undefined where that is not quick.
-at::Tensor by_iteration(const at::Tensor& matrix) {
+using Vector = std::vector<double>;
+
+double dot(const double* a, const double* b, int64_t n) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// The eigenvector of the largest eigenvalue of a symmetric matrix [n,n] without negative ones, by power
+// iteration; empty where that is not quick.
+Vector by_iteration(const Vector& matrix, int64_t n) {
   constexpr int kIterations = 200;
   constexpr double kResidual = 1e-13;  // of |A v - lambda v|, in units of lambda
-  const int64_t n = matrix.size(0);
-  const double* const a = matrix.const_data_ptr<double>();
+  const double* const a = matrix.data();
   // A column of the matrix has less of small directions than most vectors have.
   int64_t start = 0;
   for (int64_t i = 1; i < n; ++i) start = a[i * n + i] > a[start * n + start] ? i : start;
-  at::Tensor vector = at::empty({n}, at::kDouble);
-  double* const v = vector.data_ptr<double>();
-  std::copy(a + start * n, a + (start + 1) * n, v);
-  std::vector<double> next(static_cast<size_t>(n));
+  Vector v(a + start * n, a + (start + 1) * n), next(v.size());
   for (int iteration = 0; iteration < kIterations; ++iteration) {
-    double norm = 0;
-    for (int64_t i = 0; i < n; ++i) norm += v[i] * v[i];
-    norm = std::sqrt(norm);
-    if (!(norm > 0)) break;
-    for (int64_t i = 0; i < n; ++i) v[i] /= norm;
-    double lambda = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      const double* const row = a + i * n;
-      double sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (int64_t j = 0; j < n; ++j) sum += row[j] * v[j];
-      next[static_cast<size_t>(i)] = sum;
-      lambda += sum * v[i];
-    }
+    const double norm = std::sqrt(dot(v.data(), v.data(), n));
+    if (!std::isfinite(norm)) return Vector(v.size(), std::numeric_limits<double>::quiet_NaN());
+    if (norm == 0) break;
+    for (double& x : v) x /= norm;
+    for (int64_t i = 0; i < n; ++i) next[static_cast<size_t>(i)] = dot(a + i * n, v.data(), n);
+    const double lambda = dot(next.data(), v.data(), n);
     double off = 0;
-    for (int64_t i = 0; i < n; ++i) off += std::pow(next[static_cast<size_t>(i)] - lambda * v[i], 2);
-    if (std::sqrt(off) <= kResidual * lambda) return vector;
-    std::copy(next.begin(), next.end(), v);
+    for (size_t i = 0; i < v.size(); ++i) off += std::pow(next[i] - lambda * v[i], 2);
+    if (std::sqrt(off) <= kResidual * lambda) return v;
+    v = next;
   }
   return {};
 }
 
-// What is done image by image: sums of libtorch's may go another way for another number of images.
+// One image's activations as a matrix of rows, whose products are the smaller of the two matrices that
+// there are: what a singular value decomposition would give, in less time.
 struct Image {
-  at::Tensor pixels;    // pixels x channels, centred, double
-  bool by_pixel;        // products of pixels, else of channels: the smaller matrix
-  at::Tensor products;  // what a singular value decomposition would give, in less time
-  at::Tensor first;     // their first eigenvector
+  int64_t rows, columns;
+  bool by_pixel;    // rows are pixels, else channels
+  Vector values;    // rows x columns; every channel less its mean
+  Vector totals;    // sum over channels of each pixel's
+  Vector products;  // rows x rows
+  Vector first;     // their first eigenvector
 };
 
-Image image_of(const at::Tensor& activations) {
-  Image image;
-  image.pixels = activations.flatten(1).t().to(at::kDouble);
-  image.pixels = image.pixels - image.pixels.mean(0, /*keepdim=*/true);
-  image.by_pixel = image.pixels.size(0) <= image.pixels.size(1);
-  const at::Tensor across = image.pixels.t();
-  image.products =
-      (image.by_pixel ? image.pixels.matmul(across) : across.matmul(image.pixels)).cpu().contiguous();
-  return image;
+// activations: [channels,pixels].
+template <class T>
+void prepare(const T* activations, int64_t channels, int64_t pixels, Image& image) {
+  image.by_pixel = pixels <= channels;
+  image.rows = image.by_pixel ? pixels : channels;
+  image.columns = image.by_pixel ? channels : pixels;
+  image.values.resize(static_cast<size_t>(channels * pixels));
+  image.totals.assign(static_cast<size_t>(pixels), 0);
+  for (int64_t c = 0; c < channels; ++c) {
+    const T* const own = activations + c * pixels;
+    double sum = 0;
+    for (int64_t p = 0; p < pixels; ++p) sum += static_cast<double>(own[p]);
+    const double mean = sum / static_cast<double>(pixels);
+    for (int64_t p = 0; p < pixels; ++p) {
+      const double centred = static_cast<double>(own[p]) - mean;
+      image.values[static_cast<size_t>(image.by_pixel ? p * channels + c : c * pixels + p)] = centred;
+      image.totals[static_cast<size_t>(p)] += centred;
+    }
+  }
+  const int64_t n = image.rows;
+  image.products.resize(static_cast<size_t>(n * n));
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j <= i; ++j) {
+      const double product = dot(image.values.data() + i * image.columns,
+                                 image.values.data() + j * image.columns, image.columns);
+      image.products[static_cast<size_t>(i * n + j)] = image.products[static_cast<size_t>(j * n + i)] =
+          product;
+    }
+  }
+  image.first = by_iteration(image.products, n);
 }
 
-// The sign of a singular vector is arbitrary: ours makes the map go up with the sum of
-// all channels.
-at::Tensor map_of(const Image& image, const at::Tensor& like) {
-  at::Tensor first = image.first;
-  if (!first.defined()) {
-    const auto [values, vectors] = at::linalg_eigh(image.products);  // ascending
-    first = vectors.select(1, image.products.size(0) - 1).contiguous();
+void by_decomposition(Image& image) {
+  const at::Tensor matrix =
+      at::from_blob(image.products.data(), {image.rows, image.rows}, at::kDouble).clone();
+  const auto [values, vectors] = at::linalg_eigh(matrix);  // ascending
+  const at::Tensor last = vectors.select(1, image.rows - 1).contiguous();
+  image.first.assign(last.const_data_ptr<double>(), last.const_data_ptr<double>() + image.rows);
+}
+
+// The image along its first direction. The sign of a singular vector is arbitrary: ours makes the map go
+// up with the sum of all channels.
+template <class T>
+void finish(const Image& image, T* map) {
+  const int64_t n = image.rows;
+  Vector along(image.totals.size(), 0);
+  if (image.by_pixel) {  // pixels v = sigma u
+    double lambda = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      lambda +=
+          image.first[static_cast<size_t>(i)] * dot(image.products.data() + i * n, image.first.data(), n);
+    }
+    const double sigma = lambda > 0 ? std::sqrt(lambda) : lambda * 0;  // NaN stays
+    for (size_t p = 0; p < along.size(); ++p) along[p] = sigma * image.first[p];
+  } else {
+    for (int64_t c = 0; c < n; ++c) {
+      const double* const own = image.values.data() + c * image.columns;
+      const double weight = image.first[static_cast<size_t>(c)];
+      for (size_t p = 0; p < along.size(); ++p) along[p] += weight * own[p];
+    }
   }
-  first = first.to(image.pixels.device());
-  // pixels v = sigma u
-  const at::Tensor along =
-      image.by_pixel ? first * at::sqrt(at::relu(first.dot(image.products.to(first.device()).mv(first))))
-                     : image.pixels.matmul(first);
-  const bool turn = along.dot(image.pixels.sum(1)).item<double>() < 0;  // the sum is centred
-  return (turn ? along.neg() : along).view({like.size(1), like.size(2)}).to(like.scalar_type());
+  const double sign = dot(along.data(), image.totals.data(), static_cast<int64_t>(along.size())) < 0 ? -1 : 1;
+  for (size_t p = 0; p < along.size(); ++p) map[p] = static_cast<T>(sign * along[p]);
 }
 
 at::Tensor attribute(const Method& method, Context& context, const Explained& rows) {
   const std::string layer = layer_of(method, context);
   std::vector<at::Tensor> maps;
   in_blocks(rows.size(), context.run.batch(), [&](int64_t begin, int64_t count) {
-    const at::Tensor activations = values_at(context, layer, rows.x.narrow(0, begin, count))[0].contiguous();
+    const at::Tensor there = values_at(context, layer, rows.x.narrow(0, begin, count))[0];
     context.run.count(count, 0);
-    std::vector<Image> images;
-    for (int64_t i = 0; i < count; ++i) images.push_back(image_of(activations[i]));
-    at::parallel_for(0, count, 1, [&](int64_t from, int64_t to) {
-      for (int64_t i = from; i < to; ++i) {
+    const at::Tensor activations = there.cpu().contiguous();
+    const int64_t channels = activations.size(1), pixels = activations.size(2) * activations.size(3);
+    at::Tensor out = at::empty({count, activations.size(2), activations.size(3)}, activations.options());
+    std::vector<Image> images(static_cast<size_t>(count));
+    AT_DISPATCH_FLOATING_TYPES(activations.scalar_type(), "eigen-cam", [&] {
+      const scalar_t* const from = activations.const_data_ptr<scalar_t>();
+      scalar_t* const to = out.data_ptr<scalar_t>();
+      at::parallel_for(0, count, 1, [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) {
+          Image& image = images[static_cast<size_t>(i)];
+          prepare(from + i * channels * pixels, channels, pixels, image);
+          if (!image.first.empty()) finish(image, to + i * pixels);
+        }
+      });
+      // One after the other: libtorch's decomposition may go another way within a parallel loop.
+      for (int64_t i = 0; i < count; ++i) {
         Image& image = images[static_cast<size_t>(i)];
-        image.first = by_iteration(image.products);
+        if (!image.first.empty()) continue;
+        by_decomposition(image);
+        finish(image, to + i * pixels);
       }
     });
-    for (int64_t i = 0; i < count; ++i) {
-      maps.push_back(map_of(images[static_cast<size_t>(i)], activations[i]));
-    }
+    maps.push_back(out.to(there.device()));
   });
-  return finished(method, at::stack(maps), rows.x);
+  return finished(method, at::cat(maps), rows.x);
 }
 
 }  // namespace
