@@ -109,7 +109,11 @@ func (l *lab) fillings(ctx context.Context, count int, them *opponent) error {
 		if err != nil {
 			return err
 		}
-		l.b.add(Row{Name: fmt.Sprintf("noisy linear imputation, %d px, %s removed, one core (%d steps at most)", side, h.name, steps), Ours: our, Unit: "images/s",
+		how := fmt.Sprintf("%d steps at most", steps)
+		if steps == 1 {
+			how = "hole by hole"
+		}
+		l.b.add(Row{Name: fmt.Sprintf("noisy linear imputation, %d px, %s removed, one core (%s)", side, h.name, how), Ours: our, Unit: "images/s",
 			Opponent: "SciPy spsolve", Theirs: their, Ratio: ratio, Target: h.wanted[side]})
 	}
 	return nil
