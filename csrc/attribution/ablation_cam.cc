@@ -11,6 +11,8 @@
 namespace assay {
 namespace {
 
+constexpr int64_t kBatches = 4;
+
 // Elements of the largest value that the net has of an image.
 int64_t largest(const Net& net) {
   int64_t most = 1;
@@ -28,10 +30,11 @@ at::Tensor attribute(const Method& method, Context& context, const Explained& ro
     const std::vector<at::Tensor> values = values_at(context, layer, rows.x.narrow(0, begin, count));
     context.run.count(count, 0);
     const int64_t channels = values[0].size(1);
-    // Rows of the tail that take no more memory than the largest values of a batch of images.
+    // Rows of the tail that take no more memory than kBatches times the largest values of a batch of
+    // images, in as many calls as that takes, each of as many rows.
     const int64_t each = values[0][0].numel();
-    const int64_t size =
-        std::min(channels + 1, context.run.batch() * std::max<int64_t>(1, largest(context.net) / each));
+    const int64_t most = kBatches * context.run.batch() * std::max<int64_t>(1, largest(context.net) / each);
+    const int64_t calls = (channels + most) / most, size = (channels + calls) / calls;
     // Image by image, so that blocks are the same whatever the number of images.
     for (int64_t i = 0; i < count; ++i) {
       const int64_t target = rows.targets[static_cast<size_t>(begin + i)];
