@@ -4,48 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "attribution/cam.h"
+#include "attribution/eigenvector.h"
 #include "attribution/methods.h"
 
 namespace assay {
 namespace {
 
 using Vector = std::vector<double>;
-
-double dot(const double* a, const double* b, int64_t n) {
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-// The eigenvector of the largest eigenvalue of a symmetric matrix [n,n] without negative ones, by power
-// iteration; empty where that is not quick.
-Vector by_iteration(const Vector& matrix, int64_t n) {
-  constexpr int kIterations = 200;
-  constexpr double kResidual = 1e-13;  // of |A v - lambda v|, in units of lambda
-  const double* const a = matrix.data();
-  // A column of the matrix has less of small directions than most vectors have.
-  int64_t start = 0;
-  for (int64_t i = 1; i < n; ++i) start = a[i * n + i] > a[start * n + start] ? i : start;
-  Vector v(a + start * n, a + (start + 1) * n), next(v.size());
-  for (int iteration = 0; iteration < kIterations; ++iteration) {
-    const double norm = std::sqrt(dot(v.data(), v.data(), n));
-    if (!std::isfinite(norm)) return Vector(v.size(), std::numeric_limits<double>::quiet_NaN());
-    if (norm == 0) break;
-    for (double& x : v) x /= norm;
-    for (int64_t i = 0; i < n; ++i) next[static_cast<size_t>(i)] = dot(a + i * n, v.data(), n);
-    const double lambda = dot(next.data(), v.data(), n);
-    double off = 0;
-    for (size_t i = 0; i < v.size(); ++i) off += std::pow(next[i] - lambda * v[i], 2);
-    if (std::sqrt(off) <= kResidual * lambda) return v;
-    v = next;
-  }
-  return {};
-}
 
 // One image's activations as a matrix of rows, whose products are the smaller of the two matrices that
 // there are: what a singular value decomposition would give, in less time.
@@ -87,7 +55,7 @@ void prepare(const T* activations, int64_t channels, int64_t pixels, Image& imag
           product;
     }
   }
-  image.first = by_iteration(image.products, n);
+  image.first = leading_eigenvector(image.products, n);
 }
 
 void by_decomposition(Image& image) {
