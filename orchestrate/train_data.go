@@ -116,7 +116,7 @@ func (r *dataReader) chunk(ctx context.Context, b Backend, items []int) error {
 	defer images.Close()
 	for i, item := range items {
 		if failed[i] != nil {
-			return usage.Errorf("%s of %s: %w: mend it or take it out; training leaves no image out by itself", r.set.Items()[item].ID, r.set.Path, failed[i])
+			return undecodable(r.set, item, failed[i])
 		}
 	}
 	shape := images.Shape()

@@ -184,8 +184,16 @@ func (i TrainableImputer) settings(optimizer string, change func(*TrainSettings)
 }
 
 // imputerPreset chooses the preset: the one that is given, the weights', else the data's own.
-func (r *training) imputerPreset(ctx context.Context, sd *weights.StateDict) (err error) {
-	p := r.plan
+// It has to fit the data, whatever it comes from.
+func (r *training) imputerPreset(ctx context.Context, sd *weights.StateDict) error {
+	p, seen := r.plan, imageRange()
+	var shape []int
+	var err error
+	if r.set.Kind != dataset.Images {
+		if seen, shape, err = rowRange(ctx, r.set); err != nil {
+			return err
+		}
+	}
 	own, ok := dataset.Preset{}, false
 	if sd != nil {
 		own, ok = metadataPreset(sd)
@@ -195,77 +203,99 @@ func (r *training) imputerPreset(ctx context.Context, sd *weights.StateDict) (er
 		p.Preset, err = dataset.LoadPreset(r.job.Preset)
 	case ok:
 		p.Preset = own
+	case r.set.Kind == dataset.Images:
+		p.Preset, err = r.imagePreset(ctx)
 	default:
-		p.Preset, err = ownPreset(ctx, r.set)
+		p.Preset, err = rowPreset(r.set, shape, seen)
+	}
+	if err != nil {
+		return err
 	}
 	p.Preset.Summary = ""
-	return err
+	if err := fitsRows(p.Preset, r.set, shape); err != nil {
+		return err
+	}
+	return seen.check(r.set, p.Preset, r.job.Progress)
+}
+
+// ownPreset leaves the data as it is, divided so that it is in 0..1.
+func ownPreset() dataset.Preset {
+	return dataset.Preset{ID: "own", Resize: dataset.ResizeSquash, Interpolation: dataset.Bilinear, Scale: math.MaxUint8, Mean: []float64{0}, Std: []float64{1}}
 }
 
 // sizesSeen is of how many image files the size is looked at.
 const sizesSeen = 64
 
-// ownPreset leaves the data as it is, divided so that it is in 0..1.
-func ownPreset(ctx context.Context, set *dataset.Set) (dataset.Preset, error) {
-	p := dataset.Preset{ID: "own", Resize: dataset.ResizeSquash, Interpolation: dataset.Bilinear, Scale: math.MaxUint8}
-	if set.Kind != dataset.Images {
-		return rowPreset(set, p)
-	}
-	for i := range min(set.Len(), sizesSeen) {
-		file, err := set.Read(ctx, i)
+// imagePreset keeps the size that image files have.
+func (r *training) imagePreset(ctx context.Context) (dataset.Preset, error) {
+	p := ownPreset()
+	p.Channels = 3
+	for i := range min(r.set.Len(), sizesSeen) {
+		height, width, err := r.imageSize(ctx, i)
 		if err != nil {
 			return p, err
 		}
-		c, _, err := image.DecodeConfig(bytes.NewReader(file))
-		if err != nil {
-			return p, usage.Errorf("%s of %s: size unknown (%w): say what images are to be with --preset, that of the nets that they are imputed for", set.Items()[i].ID, set.Path, err)
-		}
 		if i == 0 {
-			p.Height, p.Width = c.Height, c.Width
-		} else if c.Height != p.Height || c.Width != p.Width {
+			p.Height, p.Width = height, width
+		} else if height != p.Height || width != p.Width {
 			return p, usage.Errorf("%s has images of different sizes, such as %dx%d and %dx%d: say what they are to be with --preset, that of the nets that they are imputed for",
-				set.Path, p.Height, p.Width, c.Height, c.Width)
+				r.set.Path, p.Height, p.Width, height, width)
 		}
 	}
-	p.Channels, p.Mean, p.Std = 3, []float64{0}, []float64{1}
 	return p, p.Validate()
+}
+
+// imageSize reads it from the file's head, or decodes what has another head than Go knows.
+func (r *training) imageSize(ctx context.Context, item int) (height, width int, err error) {
+	file, err := r.set.Read(ctx, item)
+	if err != nil {
+		return 0, 0, err
+	}
+	if c, _, err := image.DecodeConfig(bytes.NewReader(file)); err == nil {
+		return c.Height, c.Width, nil
+	}
+	whole := ownPreset()
+	whole.Resize, whole.Channels = dataset.ResizeNone, 3
+	shape, err := r.decodedShape(ctx, item, file, whole)
+	if err != nil {
+		return 0, 0, err
+	}
+	return shape[1], shape[2], nil
+}
+
+// decodedShape is that of an image file as it will be read, [C,H,W].
+func (r *training) decodedShape(ctx context.Context, item int, file []byte, p dataset.Preset) ([]int, error) {
+	images, failed, err := r.b.Images(ctx, [][]byte{file}, p, true)
+	if err != nil {
+		return nil, fmt.Errorf("decoding images of %s: %w", r.set.Path, err)
+	}
+	defer images.Close()
+	if failed[0] != nil {
+		return nil, undecodable(r.set, item, failed[0])
+	}
+	return slices.Clone(images.Shape()), nil
 }
 
 // rowPreset knows the three scales that arrays of images have: 1, 16 (the digits of 8x8)
 // and 255.
-func rowPreset(set *dataset.Set, p dataset.Preset) (dataset.Preset, error) {
-	lowest, highest := math.Inf(1), math.Inf(-1)
-	var shape []int
-	for i := range set.Len() {
-		values, s, err := set.Values(i)
-		if err != nil {
-			return p, err
-		}
-		shape = s
-		for _, v := range values {
-			lowest, highest = min(lowest, float64(v)), max(highest, float64(v))
-		}
-	}
-	if err := wantImages(set, shape); err != nil {
-		return p, err
-	}
+func rowPreset(set *dataset.Set, shape []int, seen valueRange) (dataset.Preset, error) {
+	p := ownPreset()
 	digits, err := dataset.PresetByID("digits")
 	if err != nil {
 		return p, err
 	}
 	switch {
-	case lowest >= 0 && highest <= 1:
+	case seen.within(1):
 		p.Scale = 1
-	case lowest >= 0 && highest <= digits.Scale && slices.Equal(shape, []int{1, digits.Height, digits.Width}):
+	case seen.within(digits.Scale) && slices.Equal(shape, []int{1, digits.Height, digits.Width}):
 		return digits, nil
-	case lowest >= 0 && highest <= math.MaxUint8:
-	default:
-		return p, usage.Errorf("%s has values from %v to %v: say with --preset by what they are to be divided to be in 0..1", set.Path, lowest, highest)
+	case seen.highest > math.MaxUint8:
+		return p, usage.Errorf("%s has values from %v to %v: say with --preset by what they are to be divided to be in 0..1", set.Path, seen.lowest, seen.highest)
 	}
-	if shape[0] == 1 || shape[0] == 3 { // others are no images' in files
+	if carriesChannels(shape) {
 		p.Channels = shape[0]
 	}
-	p.Height, p.Width, p.Mean, p.Std = shape[1], shape[2], []float64{0}, []float64{1}
+	p.Height, p.Width = shape[1], shape[2]
 	return p, p.Validate()
 }
 
@@ -289,15 +319,7 @@ func (r *training) imageShape(ctx context.Context) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	images, failed, err := r.b.Images(ctx, [][]byte{file}, r.plan.Preset, true)
-	if err != nil {
-		return nil, fmt.Errorf("decoding images of %s: %w", r.set.Path, err)
-	}
-	defer images.Close()
-	if failed[0] != nil {
-		return nil, usage.Errorf("%s of %s: %w: mend it or take it out; training leaves no image out by itself", r.set.Items()[0].ID, r.set.Path, failed[0])
-	}
-	return slices.Clone(images.Shape()), nil
+	return r.decodedShape(ctx, 0, file, r.plan.Preset)
 }
 
 // meanImage is the name of the mean of the training images in a state.
@@ -366,19 +388,4 @@ func (i ImputerTraining) metadata() (map[string]string, error) {
 	}
 	return map[string]string{"imputer": i.ID, "shape": string(shape), "alpha": formatScalar(i.Alpha), "hintRate": formatScalar(i.HintRate),
 		"maximumRate": formatScalar(i.MaximumRate), "width": formatScalar(i.Width)}, nil
-}
-
-// warnOfRange tells of examples that are not in 0..1, where generators draw.
-func warnOfRange(set *dataset.Set, d TrainingData, scale float64, progress func(Event)) {
-	lowest, highest := math.Inf(1), math.Inf(-1)
-	for _, v := range d.Pixels {
-		lowest, highest = min(lowest, float64(v)), max(highest, float64(v))
-	}
-	for _, v := range d.Values {
-		lowest, highest = min(lowest, float64(v)), max(highest, float64(v))
-	}
-	if lowest >= 0 && highest <= scale {
-		return
-	}
-	progress(Event{Kind: Warning, Message: fmt.Sprintf("%s: values are from %v to %v and not in 0..1 after division by the preset's scale %v: an imputer learns little of them", set.Path, lowest, highest, scale)})
 }

@@ -388,6 +388,14 @@ func (r *training) validationSplit(ctx context.Context, split string) error {
 		if err := set.CheckClasses(r.plan.Classes); err != nil {
 			return err
 		}
+	} else if set.Kind != dataset.Images {
+		seen, _, err := rowRange(ctx, set)
+		if err == nil {
+			err = seen.check(set, r.plan.Preset, func(Event) {}) // the training part's says whether it is little
+		}
+		if err != nil {
+			return fmt.Errorf("validation: %w", err)
+		}
 	}
 	r.plan.Validation = ValidationPlan{Split: split, Items: set.Len()}
 	r.plan.Validation.Hash, err = hashSet(ctx, set, r.job.Progress)
@@ -431,9 +439,6 @@ func (r *training) run(ctx context.Context) (out TrainOutcome, err error) {
 	}
 	if t.Train, err = read(ctx, r.b, r.set, r.rows, p.Preset, r.info.Input, r.job.Progress); err != nil {
 		return out, err
-	}
-	if p.Imputer != nil {
-		warnOfRange(r.set, t.Train, p.Preset.Scale, r.job.Progress)
 	}
 	t.Preset = p.Preset
 	if r.set.Kind != dataset.Images {
