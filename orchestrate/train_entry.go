@@ -115,7 +115,7 @@ func (t TrainEntry) checkSettings() error {
 	}
 	known, err := findTrainableImputer(t.Imputer)
 	if err == nil {
-		_, _, err = known.settings(t.optimizer(), t.apply, t.applyImputer)
+		_, _, err = known.settings(t.optimizer(), t.Validation, t.apply, t.applyImputer)
 	}
 	return err
 }
@@ -202,10 +202,18 @@ func trainFirst(ctx context.Context, p *Plan, job Job) (*Plan, error) {
 func (o TrainOutcome) line() string {
 	best := o.History[o.BestEpoch-1]
 	if best.Imputer != "" {
-		return fmt.Sprintf("%s after %d of %d epochs", best.imputerFigures(), o.BestEpoch, len(o.History))
+		return fmt.Sprintf("%s; %s", best.imputerFigures(), o.which())
 	}
 	if a := best.ValidationAccuracy; a != nil {
-		return fmt.Sprintf("%.1f %% of the validation part right after %d of %d epochs", 100**a, o.BestEpoch, len(o.History))
+		return fmt.Sprintf("%.1f %% of the validation part right; %s", 100**a, o.which())
 	}
 	return fmt.Sprintf("%.1f %% of the training part right after %d epochs", 100*best.Accuracy, len(o.History))
+}
+
+// which says what epoch the weights are of that a plan goes on with.
+func (o TrainOutcome) which() string {
+	if o.History[o.BestEpoch-1].ValidationLoss == nil {
+		return fmt.Sprintf("after %d epochs", len(o.History))
+	}
+	return fmt.Sprintf("best of %d epochs: epoch %d", len(o.History), o.BestEpoch)
 }

@@ -131,7 +131,13 @@ func (r *training) imputer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.Training, p.Imputer, err = known.settings(job.Optimizer, job.Settings, job.ImputerSettings); err != nil {
+	var sd *weights.StateDict
+	if job.Weights != "" {
+		if sd, err = r.openWeights(known.ID); err != nil {
+			return err
+		}
+	}
+	if err := r.imputerSettings(known, sd); err != nil {
 		return err
 	}
 	if r.set, err = openTrainingPart(ctx, job.Data, 0); err != nil {
@@ -142,12 +148,6 @@ func (r *training) imputer(ctx context.Context) error {
 	}
 	if r.set.Len() == 0 {
 		return usage.Errorf("%s has nothing to train on", r.set.Path)
-	}
-	var sd *weights.StateDict
-	if job.Weights != "" {
-		if sd, err = r.openWeights(known.ID); err != nil {
-			return err
-		}
 	}
 	if err := r.imputerPreset(ctx, sd); err != nil {
 		return err
@@ -164,10 +164,54 @@ func (r *training) imputer(ctx context.Context) error {
 	return r.divide(ctx)
 }
 
-// settings are the defaults, changed; the shape is not known yet.
-func (i TrainableImputer) settings(optimizer string, change func(*TrainSettings) error, own func(*ImputerTraining) error) (TrainSettings, *ImputerTraining, error) {
+// imputerSettings are the defaults, or what of them follows from the weights and from what
+// validates, changed.
+func (r *training) imputerSettings(known TrainableImputer, sd *weights.StateDict) (err error) {
+	job, p := r.job, r.plan
+	width, of := 0, ""
+	if sd != nil {
+		if width, of = fileWidth(sd); width > 0 {
+			known.Defaults.Width = width
+		}
+	}
+	if p.Training, p.Imputer, err = known.settings(job.Optimizer, job.Validation, job.Settings, job.ImputerSettings); err != nil {
+		return err
+	}
+	if width > 0 && p.Imputer.Width != width {
+		return usage.Errorf("width %d: %s is of width %d (%s): leave the width out, or start from a file of that width", p.Imputer.Width, p.Weights, width, of)
+	}
+	usual, err := known.Training(job.Optimizer)
+	if err != nil {
+		return err
+	}
+	if s, err := settle(usual, job.Settings); err == nil && s.Schedule != p.Training.Schedule {
+		r.notes = append(r.notes, fmt.Sprintf("no validation part: the rate stays as it is (schedule %s, not %s)", p.Training.Schedule, s.Schedule))
+	}
+	return nil
+}
+
+// fileWidth is the width of an imputer in a file and where it stands, 0 where it does not.
+func fileWidth(sd *weights.StateDict) (width int, of string) {
+	if width, err := strconv.Atoi(sd.Metadata["width"]); err == nil && width > 0 {
+		return width, "its metadata"
+	}
+	if first, ok := sd.Tensors[generatorFirst]; ok && len(first.Shape) > 0 {
+		return int(first.Shape[0]), "its " + generatorFirst
+	}
+	return 0, ""
+}
+
+// noValidation is the validation part that there is not.
+const noValidation = "none"
+
+// settings are the defaults, changed; the shape is not known yet. A schedule that goes by a
+// validation part is no default where there is none.
+func (i TrainableImputer) settings(optimizer, validation string, change func(*TrainSettings) error, own func(*ImputerTraining) error) (TrainSettings, *ImputerTraining, error) {
 	imputer := i.Defaults
 	s, err := i.Training(optimizer)
+	if err == nil && validation == noValidation && s.needsValidation() {
+		s.Schedule, s.Gamma, s.Patience = "constant", 0, 0
+	}
 	if err == nil {
 		s, err = settle(s, change)
 	}
@@ -370,9 +414,6 @@ func (r *training) imputerState(ctx context.Context, sd *weights.StateDict) erro
 	}
 	const shown = 3
 	more := ""
-	if width := sd.Metadata["width"]; width != "" && width != strconv.Itoa(p.Imputer.Width) {
-		wrong = []string{"it is of width " + width}
-	}
 	if n := len(wrong) - shown; n > 0 {
 		wrong, more = wrong[:shown], fmt.Sprintf("; and %d more", n)
 	}

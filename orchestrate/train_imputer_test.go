@@ -299,97 +299,6 @@ func TestImputersTakeTheDataAsItIs(t *testing.T) {
 	}
 }
 
-// A file that is no image is not a matter of sizes.
-func TestImputersNameBrokenImages(t *testing.T) {
-	w := newGainWorld(t, "", func(s *orchestrate.TrainSettings) { s.Epochs, s.BatchSize = 1, 2 })
-	for i := range 4 {
-		w.png(fmt.Sprintf("even/%d.png", i), 6, 5)
-	}
-	w.job.Data.Path, w.job.Validation = w.path("even"), "0.5"
-	require.NoError(t, os.WriteFile(w.path("even/5.png"), []byte("BAD"), 0o666))
-	_, err := w.train("out")
-	require.ErrorIs(t, err, usage.Err)
-	require.ErrorContains(t, err, "5.png of "+w.path("even"))
-	require.ErrorContains(t, err, "mend it or take it out; training leaves no image out by itself")
-	require.NotContains(t, err.Error(), "--preset")
-	require.NoDirExists(t, w.path("out"))
-}
-
-// The digits have 1x8x8 values of 0..16.
-func TestPresetsOfImputersFitTheData(t *testing.T) {
-	for preset, want := range map[string]string{
-		"imagenet":                              "preset imagenet is for images of 3x224x224 (channels, height, width), embedded:digits holds arrays of 1x8x8",
-		"mnist":                                 "preset mnist is for images of 1x28x28",
-		"table":                                 "values are from 0 to 16, after division by the scale 1 of preset table to 16: imputers draw values of 0..1: want a preset of scale 16",
-		"resize: none\nchannels: 1\nscale: 4\n": "the scale 4 of preset custom to 4: imputers draw values of 0..1: want a preset of scale 16",
-		"resize: none\nchannels: 1\nscale: 15.9999\n":                                "scale 15.9999 of preset custom to 1: imputers draw",
-		"resize: none\nscale: 16\n":                                                  "preset custom is for images of 3x8x8",
-		"resize: shorter\nheight: 9\nwidth: 8\nchannels: 1\nscale: 16\n":             "is for images of 1x9x8",
-		"resize: shorter\nheight: 8\nwidth: 8\nchannels: 1\nscale: 16\n":             "",
-		"resize: none\nchannels: 1\nscale: 16\ncropHeight: 6\ncropWidth: 6\n":        "is for images of 1x6x6",
-		"resize: none\nchannels: 1\nscale: 79\n":                                     "",
-		"resize: none\nchannels: 1\nscale: 15.999999\n":                              "",
-		"resize: none\nchannels: 1\nscale: 81\n":                                     "warning: values are from 0 to 16, after division by the scale 81 of preset custom to 0.198: they fill little of 0..1, which imputers draw: scale 16 would suit them better",
-		"resize: none\nchannels: 1\nscale: 255\nmean: [0.5]\nstd: [0.2]\nid: mine\n": "warning: values are from 0 to 16, after division by the scale 255 of preset mine to 0.0627",
-	} {
-		w := newGainWorld(t, "embedded:digits", func(s *orchestrate.TrainSettings) { s.Epochs = 1 })
-		w.job.Data.Limit, w.job.Preset = 100, preset
-		if strings.Contains(preset, "\n") {
-			w.job.Preset = w.path("p.yaml")
-			require.NoError(t, os.WriteFile(w.job.Preset, []byte(preset), 0o666))
-		}
-		var warnings []string
-		w.job.Progress = func(e orchestrate.Event) {
-			if e.Kind == orchestrate.Warning {
-				warnings = append(warnings, e.Message)
-			}
-		}
-		_, err := w.train("out")
-		warned, warns := strings.CutPrefix(want, "warning: ")
-		if want != "" && !warns {
-			require.ErrorIs(t, err, usage.Err, preset)
-			require.ErrorContains(t, err, want, preset)
-			require.NoDirExists(t, w.path("out"))
-			continue
-		}
-		require.NoError(t, err, preset)
-		if !warns {
-			require.Empty(t, warnings, preset)
-			continue
-		}
-		require.Len(t, warnings, 1, preset)
-		require.Contains(t, warnings[0], warned)
-	}
-
-	// Files are of 8 bits, and what a file of weights says has to fit, too.
-	w := newGainWorld(t, "", func(s *orchestrate.TrainSettings) { s.Epochs, s.BatchSize = 1, 2 })
-	for i := range 4 {
-		w.png(fmt.Sprintf("even/%d.png", i), 6, 5)
-	}
-	w.job.Data.Path, w.job.Validation, w.job.Preset = w.path("even"), "0.5", w.path("p.yaml")
-	require.NoError(t, os.WriteFile(w.job.Preset, []byte("resize: squash\nheight: 4\nwidth: 4\nscale: 16\n"), 0o666))
-	_, err := w.train("out")
-	require.ErrorIs(t, err, usage.Err)
-	require.ErrorContains(t, err, "values are from 0 to 255, after division by the scale 16 of preset custom to 15.9: imputers draw values of 0..1: want a preset of scale 255")
-
-	ones := newGainWorld(t, w.floats("ones.npy", 1), func(s *orchestrate.TrainSettings) { s.Epochs, s.BatchSize = 1, 2 })
-	ones.job.Validation = "0.5"
-	_, err = ones.train("ones")
-	require.NoError(t, err)
-	ones.job.Data.Path, ones.job.Weights = w.floats("bytes.npy", 200), ones.path("ones/last.safetensors")
-	_, err = ones.train("out")
-	require.ErrorIs(t, err, usage.Err)
-	require.ErrorContains(t, err, "values are from 0 to 200, after division by the scale 1 of preset own to 200: imputers draw values of 0..1: want a preset of scale 255")
-	ones.job.Data.Path, ones.job.Weights = w.floats("odd.npy", -1e-3), ""
-	_, err = ones.train("out")
-	require.ErrorIs(t, err, usage.Err)
-	require.ErrorContains(t, err, "values from -0.0010000000474974513 to 0: imputers draw values of 0..1: want data without negative values")
-	ones.job.Data.Path = w.floats("rounded.npy", 1+1e-7)
-	o, err := ones.train("rounded")
-	require.NoError(t, err)
-	require.Equal(t, 1., o.Plan.Preset.Scale)
-}
-
 func TestImputersGoOnFromWeights(t *testing.T) {
 	w := newGainWorld(t, "embedded:digits", func(s *orchestrate.TrainSettings) { s.Epochs, s.Rate = 3, .01 })
 	w.job.Data.Limit = 300
@@ -415,16 +324,18 @@ func TestImputersGoOnFromWeights(t *testing.T) {
 	_, err = w.train("part")
 	require.ErrorIs(t, err, usage.Err)
 	require.ErrorContains(t, err, "part.safetensors does not fit imputer gain of width 2 for images of shape [1 8 8]: discriminator.net.0.weight_orig is missing; extra has no place")
-	w.job.Weights = w.path("out/last.safetensors")
-	w.job.ImputerSettings = nil
-	_, err = w.train("wide")
-	require.ErrorIs(t, err, usage.Err)
-	require.ErrorContains(t, err, "of width 64 for images of shape [1 8 8]: it is of width 2")
 	require.NoError(t, weights.WriteSafetensors(w.path("bare.safetensors"), sd.Tensors, nil))
-	w.job.Weights = w.path("bare.safetensors")
-	_, err = w.train("wide")
-	require.ErrorIs(t, err, usage.Err)
-	require.ErrorContains(t, err, "of width 64 for images of shape [1 8 8]: generator.net.0.weight_orig has shape [2 1], want [64 1]")
+	for file, of := range map[string]string{"out/last.safetensors": "its metadata", "bare.safetensors": "its generator.net.0.weight_orig"} {
+		w.job.Weights = w.path(file)
+		w.job.ImputerSettings = func(i *orchestrate.ImputerTraining) error { i.Width = 5; return nil }
+		_, err = w.train("wide")
+		require.ErrorIs(t, err, usage.Err)
+		require.ErrorContains(t, err, "width 5: "+w.path(file)+" is of width 2 ("+of+"): leave the width out")
+		w.job.ImputerSettings = nil
+		o, err := w.train("")
+		require.NoError(t, err)
+		require.Equal(t, 2, o.Plan.Imputer.Width, "the file's, not the default")
+	}
 	require.NoDirExists(t, w.path("wide"))
 
 	net := newTrainWorld(t, "embedded:digits", few)
@@ -496,9 +407,18 @@ func TestBadImputerTrainings(t *testing.T) {
 		"patience of steps": {func(_ *orchestrate.TrainJob, s *orchestrate.TrainSettings, _ *orchestrate.ImputerTraining) {
 			s.Schedule, s.StepEvery, s.Patience = "step", 3, 3
 		}, "patience belongs to schedule plateau, not to step"},
-		"no validation": {func(j *orchestrate.TrainJob, _ *orchestrate.TrainSettings, _ *orchestrate.ImputerTraining) {
-			j.Validation = "none"
+		"no validation": {func(j *orchestrate.TrainJob, s *orchestrate.TrainSettings, _ *orchestrate.ImputerTraining) {
+			j.Validation, s.Schedule = "none", "plateau"
 		}, "schedule plateau: wants a validation part"},
+		"no validation to stop by": {func(j *orchestrate.TrainJob, s *orchestrate.TrainSettings, _ *orchestrate.ImputerTraining) {
+			j.Validation, s.EarlyStopping = "none", 3
+		}, "early-stopping: wants a validation part"},
+		"no validation to be patient about": {func(j *orchestrate.TrainJob, s *orchestrate.TrainSettings, _ *orchestrate.ImputerTraining) {
+			j.Validation, s.Patience = "none", 3
+		}, "patience belongs to schedule plateau, not to constant"},
+		"batch": {func(_ *orchestrate.TrainJob, s *orchestrate.TrainSettings, _ *orchestrate.ImputerTraining) {
+			s.BatchSize = 5000
+		}, "batch-size 5000 is more than the 1293 training examples"},
 		"weights": {func(j *orchestrate.TrainJob, _ *orchestrate.TrainSettings, _ *orchestrate.ImputerTraining) {
 			j.Weights = "none.safetensors"
 		}, "none.safetensors"},

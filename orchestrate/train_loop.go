@@ -147,41 +147,53 @@ type loop struct {
 }
 
 // check finds what is wrong before anything is opened.
-func (l *loop) check() error {
-	s := l.Settings
+func (t Training) check() error {
+	s := t.Settings
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	n := len(l.Train.Labels)
-	switch {
-	case n == 0:
-		return usage.Errorf("no examples to train on")
-	case s.BatchSize > n:
-		return usage.Errorf("batch-size %d is more than the %d training examples", s.BatchSize, n)
+	n := len(t.Train.Labels)
+	if err := s.checkCount(n); err != nil {
+		return err
 	}
-	if len(l.Validation.Labels) == 0 {
+	if len(t.Validation.Labels) == 0 {
 		if err := s.checkValidation(); err != nil {
 			return err
 		}
 	}
-	if a, _ := ParseAugment(s.Augment); (a != Augment{}) && len(l.Train.Shape) != 3 {
-		return usage.Errorf("augment %s: wants images, net %s takes columns", s.Augment, l.Net)
+	if a, _ := ParseAugment(s.Augment); (a != Augment{}) && len(t.Train.Shape) != 3 {
+		return usage.Errorf("augment %s: wants images, net %s takes columns", s.Augment, t.Net)
 	}
 	for _, part := range []struct {
 		name string
 		data TrainingData
-	}{{partTrain, l.Train}, {partValidation, l.Validation}} {
-		if err := part.data.check(l.Classes); err != nil {
+	}{{partTrain, t.Train}, {partValidation, t.Validation}} {
+		if err := part.data.check(t.Classes); err != nil {
 			return fmt.Errorf("%s part: %w", part.name, err)
 		}
 	}
-	if l.Imputer != nil {
-		return l.Imputer.check(s, l.Train, l.Validation)
+	if t.Imputer != nil {
+		return t.Imputer.check(s, t.Train, t.Validation)
 	}
-	if slices.Min(l.Train.Labels) == slices.Max(l.Train.Labels) {
-		return usage.Errorf("all %d training examples have class %d: want at least two classes", n, l.Train.Labels[0])
+	if slices.Min(t.Train.Labels) == slices.Max(t.Train.Labels) {
+		return oneClass(n, int(t.Train.Labels[0]))
 	}
 	return nil
+}
+
+// checkCount says whether there are enough examples for a batch.
+func (s TrainSettings) checkCount(examples int) error {
+	switch {
+	case examples == 0:
+		return usage.Errorf("no examples to train on")
+	case s.BatchSize > examples:
+		return usage.Errorf("batch-size %d is more than the %d training examples", s.BatchSize, examples)
+	}
+	return nil
+}
+
+func oneClass(examples, class int) error {
+	return usage.Errorf("all %d training examples have class %d: want at least two classes", examples, class)
 }
 
 // check says whether sizes agree and labels are in range.
@@ -373,6 +385,9 @@ func (l *loop) epoch(ctx context.Context, epoch int) (EpochResult, error) {
 		each := time.Since(began).Seconds() / float64(len(rates))
 		l.perCall = max(1, min(2*l.perCall, mostSteps, int(callSeconds/max(each, 1e-9))))
 		step = end
+	}
+	if err := ctx.Err(); err != nil {
+		return out, err // small parts are evaluated before a device hears of it
 	}
 	out.Loss, out.Accuracy = total/float64(n), float64(correct)/float64(judged)
 	if len(l.Validation.Labels) > 0 && (epoch%s.EvaluateEvery == 0 || epoch == s.Epochs) {

@@ -74,6 +74,7 @@ func RunTraining(ctx context.Context, job TrainJob) (TrainOutcome, error) {
 	if strings.Contains(job.Device, ",") {
 		return TrainOutcome{}, usage.Errorf("device %s: a net is trained on one device", job.Device)
 	}
+	goesOn := false
 	if job.Out != "" || job.MustExist {
 		prior, err := readPriorTraining(job.Out)
 		if err != nil {
@@ -82,7 +83,7 @@ func RunTraining(ctx context.Context, job TrainJob) (TrainOutcome, error) {
 		if prior == nil && job.MustExist {
 			return TrainOutcome{}, usage.Errorf("resume: %s holds no training: leave --resume out to begin one", job.Out)
 		}
-		if prior != nil {
+		if goesOn = prior != nil; goesOn {
 			job.Device, job.Threads = orElse(job.Device, prior.Device), max(job.Threads, 0)
 			if job.Threads == 0 {
 				job.Threads = prior.Threads
@@ -98,7 +99,7 @@ func RunTraining(ctx context.Context, job TrainJob) (TrainOutcome, error) {
 	if !ok {
 		return TrainOutcome{}, fmt.Errorf("device %s cannot train", b.Device())
 	}
-	r := &training{job: job, b: trainer, plan: &TrainPlan{Version: PlanVersion, Code: trainCode}}
+	r := &training{job: job, b: trainer, goesOn: goesOn, plan: &TrainPlan{Version: PlanVersion, Code: trainCode}}
 	defer r.close()
 	if err := r.resolve(ctx); err != nil {
 		return TrainOutcome{}, err
@@ -117,6 +118,10 @@ type training struct {
 	// set is the training part, validation the other: nil, or the same set.
 	set, validation *dataset.Set
 	rows, held      []int
+	// goesOn says that OUT holds a training.
+	goesOn bool
+	// notes are told before the first epoch.
+	notes []string
 }
 
 func (r *training) close() {
@@ -342,7 +347,7 @@ func (r *training) divide(ctx context.Context) error {
 			text = "val"
 		}
 	}
-	if text == "none" {
+	if text == noValidation {
 		return p.Training.checkValidation()
 	}
 	if fraction, err := strconv.ParseFloat(text, 64); err == nil {
@@ -415,32 +420,84 @@ func hashSet(ctx context.Context, set *dataset.Set, progress func(Event)) (strin
 	return set.ContentHash(ctx)
 }
 
-// run reads the data and trains.
+// run reads the data and trains. Nothing is written to a folder that holds no training yet
+// before everything is read and checked.
 func (r *training) run(ctx context.Context) (out TrainOutcome, err error) {
 	out.Plan = r.plan
-	p := r.plan
-	t := Training{Net: p.Net, Imputer: p.Imputer, Classes: p.Classes, Features: p.Features, Precision: p.Precision,
-		State: r.state, Settings: p.Training, Progress: r.job.Progress}
-	if r.job.Out != "" {
-		store, err := r.open(ctx)
-		if err != nil {
+	if err := r.checkRows(); err != nil {
+		return out, err
+	}
+	leave := func() {}
+	var store *folderStore
+	switch {
+	case r.job.Out == "":
+		r.notes = append(r.notes, "nothing is kept without --out FOLDER")
+	case r.goesOn:
+		store, err = r.open(ctx)
+	default:
+		leave, err = makeFolder(r.job.Out)
+	}
+	if err != nil {
+		return out, err
+	}
+	defer func() {
+		if store == nil {
+			leave()
+		} else if e := store.writer.Close(); err == nil && e != nil {
+			err = fmt.Errorf("closing records: %w", e)
+		}
+	}()
+	t, err := r.read(ctx)
+	if err != nil {
+		return out, err
+	}
+	if err := t.check(); err != nil {
+		return out, err
+	}
+	if store == nil && r.job.Out != "" {
+		if store, err = r.open(ctx); err != nil {
 			return out, err
 		}
-		defer func() {
-			if e := store.writer.Close(); err == nil && e != nil {
-				err = fmt.Errorf("closing records: %w", e)
-			}
-		}()
+	}
+	if store != nil {
 		t.Store = store
 	}
+	for _, note := range r.notes {
+		r.job.Progress(Event{Kind: Note, Message: note})
+	}
+	out.Trained, err = Train(ctx, r.b, t)
+	return out, err
+}
+
+// checkRows says what is wrong with how many examples of what classes there are.
+func (r *training) checkRows() error {
+	p := r.plan
+	if err := p.Training.checkCount(len(r.rows)); err != nil {
+		return err
+	}
+	if p.Imputer != nil {
+		return nil
+	}
+	items := r.set.Items()
+	first := items[r.rows[0]].Class
+	if !slices.ContainsFunc(r.rows, func(i int) bool { return items[i].Class != first }) {
+		return oneClass(len(r.rows), first)
+	}
+	return nil
+}
+
+// read reads the parts of the data.
+func (r *training) read(ctx context.Context) (t Training, err error) {
+	p := r.plan
+	t = Training{Net: p.Net, Imputer: p.Imputer, Classes: p.Classes, Features: p.Features, Precision: p.Precision, Preset: p.Preset,
+		State: r.state, Settings: p.Training, Progress: r.job.Progress}
 	read := ReadTrainingData
 	if p.Imputer != nil {
 		read = readExamples
 	}
 	if t.Train, err = read(ctx, r.b, r.set, r.rows, p.Preset, r.info.Input, r.job.Progress); err != nil {
-		return out, err
+		return t, err
 	}
-	t.Preset = p.Preset
 	if r.set.Kind != dataset.Images {
 		if _, shape, err := r.set.Values(0); err == nil && len(t.Train.Shape) == 1 {
 			t.Preset = spread(p.Preset, shape)
@@ -451,22 +508,41 @@ func (r *training) run(ctx context.Context) (out TrainOutcome, err error) {
 		held = r.set
 	}
 	if held != nil {
-		if t.Validation, err = read(ctx, r.b, held, r.held, p.Preset, r.info.Input, r.job.Progress); err != nil {
-			return out, err
+		t.Validation, err = read(ctx, r.b, held, r.held, p.Preset, r.info.Input, r.job.Progress)
+	}
+	return t, err
+}
+
+// makeFolder makes a folder, so that it is known that it can be, and takes what it has made
+// away again unless something is in it by then.
+func makeFolder(path string) (leave func(), err error) {
+	var made []string
+	for at := path; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+			break
+		}
+		made = append(made, at)
+	}
+	leave = func() {
+		for _, at := range made {
+			os.Remove(at) // which no folder with something in it is
 		}
 	}
-	out.Trained, err = Train(ctx, r.b, t)
-	return out, err
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		leave()
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrExist) {
+			return nil, usage.Errorf("out: %w", err)
+		}
+		return nil, fmt.Errorf("out: %w", err)
+	}
+	return leave, nil
 }
 
 // open makes OUT, takes its lock, and only then compares and writes settings.
 func (r *training) open(ctx context.Context) (*folderStore, error) {
 	out, p := r.job.Out, r.plan
-	if err := os.MkdirAll(out, 0o777); err != nil {
-		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrExist) {
-			return nil, usage.Errorf("out: %w", err)
-		}
-		return nil, fmt.Errorf("out: %w", err)
+	if _, err := makeFolder(out); err != nil {
+		return nil, err
 	}
 	id, err := p.id()
 	if err != nil {

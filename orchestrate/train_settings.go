@@ -190,6 +190,12 @@ func (s TrainSettings) checkValidation() error {
 	return nil
 }
 
+// needsValidation says whether the schedule goes by what a validation part says.
+func (s TrainSettings) needsValidation() bool {
+	schedule, err := findSchedule(s.Schedule)
+	return err == nil && schedule.feedback != nil
+}
+
 // optimizer is what a trainer is told.
 func (s TrainSettings) optimizer() Optimizer {
 	o := Optimizer{ID: s.Optimizer, Momentum: s.Momentum, Nesterov: s.Nesterov, WeightDecay: s.WeightDecay, Epsilon: s.Epsilon}

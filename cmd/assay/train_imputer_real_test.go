@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -105,9 +106,21 @@ func TestTrainImputerOnTheDevice(t *testing.T) {
 	require.Equal(t, []int64{4, 3, 7, 7}, sd.Tensors["generator.net.0.weight_orig"].Shape)
 	require.Equal(t, []int64{4, 2, 7, 7}, sd.Tensors["discriminator.net.0.weight_orig"].Shape)
 
+	cwd, err := os.Getwd()
+	require.NoError(t, err)
 	code, _, errs = run(t.Context(), openDevice, words+"further --weights whole/last.safetensors")
 	require.Equal(t, 0, code, errs)
 	code, _, errs = run(t.Context(), openDevice, strings.Replace(words, "--width 4", "--width 8", 1)+"wide --weights whole/last.safetensors")
 	require.Equal(t, exitUsage, code, errs)
-	require.Contains(t, errs, "does not fit imputer gain of width 8")
+	require.Contains(t, errs, "width 8: "+filepath.Join(cwd, "whole/last.safetensors")+" is of width 4 (its metadata)")
+	code, _, errs = run(t.Context(), openDevice, strings.Replace(words, "--width 4", "", 1)+"further --weights whole/last.safetensors")
+	require.Equal(t, 0, code, "the width is the file's, so this is the training that is there: "+errs)
+
+	require.NoError(t, os.Mkdir("broken", 0o777))
+	require.NoError(t, os.WriteFile("broken/bad.png", []byte{'x'}, 0o666))
+	code, _, errs = run(t.Context(), openDevice, "train --imputer gain --data broken --out none --device cpu --threads 1")
+	require.Equal(t, exitUsage, code, errs)
+	require.Contains(t, errs, "bad.png of broken: ")
+	require.Contains(t, errs, "mend it or take it out; training leaves no image out by itself")
+	require.NoDirExists(t, "none")
 }

@@ -108,8 +108,11 @@ func TestTrainImputer(t *testing.T) {
 	require.Equal(t, "run/last.safetensors", got.Weights["last"])
 	require.NotContains(t, out, `"net"`)
 
-	code, out, errs = s.assay(trainGain + " --validation none --schedule constant")
+	code, out, errs = s.assay(trainGain + " --validation none")
 	require.Equal(t, 0, code, errs)
+	require.Contains(t, errs, "no validation part: the rate stays as it is (schedule constant, not plateau)\n")
+	require.Less(t, strings.Index(errs, "nothing is kept without --out FOLDER\n"), strings.Index(errs, "epoch 1/3"))
+	require.Regexp(t, `\nnothing is kept without --out FOLDER\n$`, errs)
 	require.Regexp(t, `; generator's loss [0-9.]+, discriminator right about [0-9.]+ % of training pixels, no validation\n`, out)
 }
 
@@ -127,7 +130,7 @@ func TestBadTrainFlags(t *testing.T) {
 		trainGain + " --width a":                                       `--width "a": want a whole number`,
 		trainGain + " --alpha a":                                       `--alpha "a": want a number`,
 		trainGain + " --maximum-rate 2":                                "maximum-rate 2: want a part of the pixels",
-		trainGain + " --validation none":                               "schedule plateau: wants a validation part",
+		trainGain + " --validation none --schedule plateau":            "schedule plateau: wants a validation part",
 		trainGain + " --best-by accuracy":                              "want loss",
 		"train --imputer gain --data embedded:iris":                    "imputers are trained on images",
 		trainDigits + " --epochs x":                                    `--epochs "x": want a whole number`,
