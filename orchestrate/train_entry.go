@@ -201,8 +201,8 @@ func trainFirst(ctx context.Context, p *Plan, job Job) (*Plan, error) {
 // line says in a few words how well what was trained does.
 func (o TrainOutcome) line() string {
 	best := o.History[o.BestEpoch-1]
-	if best.Imputer != "" {
-		return fmt.Sprintf("%s; %s", best.imputerFigures(), o.which())
+	if o.Plan.Imputer != nil {
+		return fmt.Sprintf("%s; %s", best.figures(o.Plan.Imputer), o.which())
 	}
 	if a := best.ValidationAccuracy; a != nil {
 		return fmt.Sprintf("%.1f %% of the validation part right; %s", 100**a, o.which())

@@ -109,13 +109,38 @@ func (i ImputerTraining) check(s TrainSettings, parts ...TrainingData) error {
 	return nil
 }
 
-// imputerFigures are an epoch's: what they mean is not what they mean for nets.
-func (e EpochResult) imputerFigures() string {
+// figures are an epoch's: what they mean is not what they mean for nets.
+func (i ImputerTraining) figures(e EpochResult) string {
 	text := fmt.Sprintf("generator's loss %.4f, discriminator right about %.1f %% of pixels", e.Loss, 100*e.Accuracy)
 	if e.ValidationLoss != nil {
-		text += fmt.Sprintf("; validation error (MSE) %.4g, discriminator right about %.1f %%", *e.ValidationLoss, 100**e.ValidationAccuracy)
+		text += fmt.Sprintf("; validation error (MSE) %.4g", *e.ValidationLoss)
+		if e.MeanImageError != nil {
+			text += fmt.Sprintf("; the mean image alone: about %.3g", *e.MeanImageError)
+		}
+		text += fmt.Sprintf("; discriminator right about %.1f %%", 100**e.ValidationAccuracy)
 	}
-	return text
+	return text + fmt.Sprintf(" (%.3g %% are known)", 100*i.KnownShare())
+}
+
+// KnownShare is the part of the pixels that is not removed, on average: what a discriminator
+// is right about that takes all for real.
+func (i ImputerTraining) KnownShare() float64 { return 1 - i.MaximumRate/2 }
+
+// meanImageError is the error that imputing the mean of the training images would have on the
+// validation images, [0,1]: the mean square of what pixels differ from it by, times the part
+// of them that is removed, on average (what is known counts as no error).
+func (i ImputerTraining) meanImageError(train, validation TrainingData, scale float64) float64 {
+	mean := make([]float64, train.size())
+	train.each(func(k int, v float64) { mean[k] += v })
+	for k := range mean {
+		mean[k] /= float64(len(train.Labels))
+	}
+	squared := 0.
+	validation.each(func(k int, v float64) {
+		d := (v - mean[k]) / scale
+		squared += d * d
+	})
+	return (1 - i.KnownShare()) * squared / float64(len(validation.Labels)*len(mean))
 }
 
 // imputer resolves a training of an imputer.

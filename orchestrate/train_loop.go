@@ -113,6 +113,10 @@ func Train(ctx context.Context, b TrainingBackend, t Training) (*Trained, error)
 	if err := l.check(); err != nil {
 		return nil, err
 	}
+	if l.Imputer != nil && len(l.Validation.Labels) > 0 {
+		expected := l.Imputer.meanImageError(l.Train, l.Validation, l.Preset.Scale)
+		l.meanImageError = &expected
+	}
 	if err := l.open(ctx, b); err != nil {
 		return nil, err
 	}
@@ -142,6 +146,8 @@ type loop struct {
 	trainer  Trainer
 	perEpoch int // steps
 	perCall  int // steps
+	// meanImageError is of imputers that are validated, else nil.
+	meanImageError *float64
 	Trained
 	noted time.Time
 }
@@ -198,10 +204,7 @@ func oneClass(examples, class int) error {
 
 // check says whether sizes agree and labels are in range.
 func (d TrainingData) check(classes int) error {
-	size := len(d.Labels)
-	for _, n := range d.Shape {
-		size *= n
-	}
+	size := len(d.Labels) * d.size()
 	if len(d.Labels) > 0 && (d.Pixels == nil) == (d.Values == nil) || len(d.Pixels)+len(d.Values) != size {
 		return fmt.Errorf("%d pixels and %d values for %d examples of shape %v", len(d.Pixels), len(d.Values), len(d.Labels), d.Shape)
 	}
@@ -211,6 +214,29 @@ func (d TrainingData) check(classes int) error {
 		}
 	}
 	return nil
+}
+
+// size is the number of values of an example.
+func (d TrainingData) size() int {
+	size := 1
+	for _, n := range d.Shape {
+		size *= n
+	}
+	return size
+}
+
+// each hands over the raw values of all examples and where in the example they stand.
+func (d TrainingData) each(value func(place int, v float64)) {
+	for example := range slices.Chunk(d.Pixels, d.size()) {
+		for k, v := range example {
+			value(k, float64(v))
+		}
+	}
+	for example := range slices.Chunk(d.Values, d.size()) {
+		for k, v := range example {
+			value(k, float64(v))
+		}
+	}
 }
 
 // open makes the trainer and brings it to where the store says it was.
@@ -399,7 +425,7 @@ func (l *loop) epoch(ctx context.Context, epoch int) (EpochResult, error) {
 			return out, &Diverged{Epoch: epoch, Loss: v.Loss, Rate: all[l.perEpoch-1], Kept: epoch - 1}
 		}
 		accuracy := float64(v.Correct) / float64(v.Examples)
-		out.ValidationLoss, out.ValidationAccuracy = &v.Loss, &accuracy
+		out.ValidationLoss, out.ValidationAccuracy, out.MeanImageError = &v.Loss, &accuracy, l.meanImageError
 	}
 	out.Seconds = time.Since(start).Seconds()
 	return out, nil
@@ -444,13 +470,13 @@ func (l *loop) note(e EpochResult) {
 		return
 	}
 	l.noted = time.Now()
-	l.Progress(Event{Kind: Note, Message: fmt.Sprintf("epoch %d/%d: %s; rate %.3g, %.2f s", e.Epoch, l.Settings.Epochs, e.figures(), e.Rate, e.Seconds)})
+	l.Progress(Event{Kind: Note, Message: fmt.Sprintf("epoch %d/%d: %s; rate %.3g, %.2f s", e.Epoch, l.Settings.Epochs, e.figures(l.Imputer), e.Rate, e.Seconds)})
 }
 
-// figures says in words what an epoch came to.
-func (e EpochResult) figures() string {
-	if e.Imputer != "" {
-		return e.imputerFigures()
+// figures says in words what an epoch came to, of a net or an imputer.
+func (e EpochResult) figures(imputer *ImputerTraining) string {
+	if imputer != nil {
+		return imputer.figures(e)
 	}
 	text := fmt.Sprintf("loss %.4f, accuracy %.2f %%", e.Loss, 100*e.Accuracy)
 	if e.ValidationLoss != nil {

@@ -102,7 +102,12 @@ type trainedImputer struct {
 	Stopped bool         `json:"stoppedEarly"`
 	Best    imputerEpoch `json:"best"`
 	Last    imputerEpoch `json:"last"`
-	Seconds float64      `json:"seconds"`
+	// MeanImageError is what the mean image alone would have as validation error, null
+	// where nothing was validated; KnownShare is the part of the pixels that is not
+	// removed, on average, which a discriminator is right about that cannot tell.
+	MeanImageError *float64 `json:"meanImageError"`
+	KnownShare     float64  `json:"knownShare"`
+	Seconds        float64  `json:"seconds"`
 	// Weights are files, absent without OUT.
 	Weights *trainedFiles `json:"weights,omitempty"`
 }
@@ -123,21 +128,26 @@ func trainedImputerOf(o orchestrate.TrainOutcome, out string) trainedImputer {
 		return imputerEpoch{e.Epoch, e.Loss, e.Accuracy, e.ValidationLoss, e.ValidationAccuracy}
 	}
 	return trainedImputer{Imputer: o.Plan.Imputer.ID, Shape: o.Plan.Imputer.Shape, Epochs: len(o.History), Stopped: o.Stopped,
-		Best: of(o.History[o.BestEpoch-1]), Last: of(o.History[len(o.History)-1]), Seconds: secondsOf(o), Weights: filesOf(out)}
+		Best: of(o.History[o.BestEpoch-1]), Last: of(o.History[len(o.History)-1]),
+		MeanImageError: o.History[o.BestEpoch-1].MeanImageError, KnownShare: o.Plan.Imputer.KnownShare(), Seconds: secondsOf(o), Weights: filesOf(out)}
 }
 
 // line is the result in one line.
 func (r trainedImputer) line() string {
 	text := took(r.Imputer, r.Epochs, r.Seconds, r.Stopped)
+	known := fmt.Sprintf("(%s are known on average)", percent(&r.KnownShare))
 	if r.Best.ValidationError != nil {
-		text += fmt.Sprintf("; validation error (MSE) %.4g at epoch %d, discriminator right about %s of pixels",
-			*r.Best.ValidationError, r.Best.Epoch, percent(r.Best.ValidationDiscriminator))
+		text += fmt.Sprintf("; validation error (MSE) %.4g at epoch %d", *r.Best.ValidationError, r.Best.Epoch)
 		if last := r.Last.ValidationError; last != nil && r.Last.Epoch != r.Best.Epoch {
-			text += fmt.Sprintf("; error %.4g at the last", *last)
+			text += fmt.Sprintf(", %.4g at the last", *last)
 		}
+		if r.MeanImageError != nil {
+			text += fmt.Sprintf("; the mean image alone: about %.3g", *r.MeanImageError)
+		}
+		text += fmt.Sprintf("; discriminator right about %s of pixels %s", percent(r.Best.ValidationDiscriminator), known)
 	} else {
-		text += fmt.Sprintf("; generator's loss %.4g, discriminator right about %s of training pixels, no validation",
-			r.Last.GeneratorLoss, percent(&r.Last.DiscriminatorAccuracy))
+		text += fmt.Sprintf("; generator's loss %.4g, discriminator right about %s of training pixels %s, no validation",
+			r.Last.GeneratorLoss, percent(&r.Last.DiscriminatorAccuracy), known)
 	}
 	return text + r.Weights.line()
 }

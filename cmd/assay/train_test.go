@@ -75,8 +75,8 @@ func TestTrainImputer(t *testing.T) {
 	code, out, errs := s.assay(trainGain + " --alpha 50 --hint-rate .1 --maximum-rate .4 --patience 1 --gamma .3 --augment crop(1) --out run")
 	require.Equal(t, 0, code, errs)
 	require.Equal(t, 1, strings.Count(out, "\n"), out)
-	require.Regexp(t, `^gain: 3 epochs in [0-9.]+ s; validation error \(MSE\) 0\.\d+ at epoch 3, discriminator right about [0-9.]+ % of pixels; weights: run/best.safetensors`, out)
-	require.Regexp(t, `epoch 1/3: generator's loss 0\.\d+, discriminator right about [0-9.]+ % of pixels; validation error \(MSE\) 0\.\d+, discriminator right about [0-9.]+ %; rate 0.01`, errs)
+	require.Regexp(t, `^gain: 3 epochs in [0-9.]+ s; validation error \(MSE\) 0\.\d+ at epoch 3; the mean image alone: about 0\.\d+; discriminator right about [0-9.]+ % of pixels \(80.00 % are known on average\); weights: run/best.safetensors`, out)
+	require.Regexp(t, `epoch 1/3: generator's loss 0\.\d+, discriminator right about [0-9.]+ % of pixels; validation error \(MSE\) 0\.\d+; the mean image alone: about 0\.\d+; discriminator right about [0-9.]+ % \(80 % are known\); rate 0.01`, errs)
 	text, err := os.ReadFile("run/train.yaml")
 	require.NoError(t, err)
 	for _, line := range []string{"id: gain", "alpha: 50", "hintRate: 0.1", "maximumRate: 0.4", "width: 2", "patience: 1", "gamma: 0.3", "augment: crop(1)", "schedule: plateau", "bestBy: loss", "fraction: 0.1"} {
@@ -89,12 +89,13 @@ func TestTrainImputer(t *testing.T) {
 	code, out, errs = s.assay(trainGain + " --alpha 50 --hint-rate .1 --maximum-rate .4 --patience 1 --gamma .3 --augment crop(1) --out run --json --resume")
 	require.Equal(t, 0, code, errs)
 	var got struct {
-		Imputer      string
-		Shape        []int
-		Epochs       int
-		Best         map[string]float64
-		StoppedEarly *bool
-		Weights      map[string]string
+		Imputer                    string
+		Shape                      []int
+		Epochs                     int
+		Best                       map[string]float64
+		MeanImageError, KnownShare float64
+		StoppedEarly               *bool
+		Weights                    map[string]string
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &got))
 	require.Equal(t, "gain", got.Imputer)
@@ -104,6 +105,9 @@ func TestTrainImputer(t *testing.T) {
 	for _, name := range []string{"generatorLoss", "discriminatorAccuracy", "validationError", "validationDiscriminatorAccuracy"} {
 		require.Contains(t, got.Best, name)
 	}
+	require.Equal(t, .8, got.KnownShare)
+	require.Greater(t, got.MeanImageError, .005)
+	require.Less(t, got.MeanImageError, .05)
 	require.False(t, *got.StoppedEarly)
 	require.Equal(t, "run/last.safetensors", got.Weights["last"])
 	require.NotContains(t, out, `"net"`)
@@ -113,7 +117,7 @@ func TestTrainImputer(t *testing.T) {
 	require.Contains(t, errs, "no validation part: the rate stays as it is (schedule constant, not plateau)\n")
 	require.Less(t, strings.Index(errs, "nothing is kept without --out FOLDER\n"), strings.Index(errs, "epoch 1/3"))
 	require.Regexp(t, `\nnothing is kept without --out FOLDER\n$`, errs)
-	require.Regexp(t, `; generator's loss [0-9.]+, discriminator right about [0-9.]+ % of training pixels, no validation\n`, out)
+	require.Regexp(t, `; generator's loss [0-9.]+, discriminator right about [0-9.]+ % of training pixels \(75.00 % are known on average\), no validation\n`, out)
 }
 
 func TestBadTrainFlags(t *testing.T) {

@@ -158,6 +158,9 @@ type TrainingEpoch struct {
 	// label smoothing; nil where it was not measured.
 	ValidationLoss     *float64 `json:"validationLoss,omitempty"`
 	ValidationAccuracy *float64 `json:"validationAccuracy,omitempty"`
+	// MeanImageError is what ValidationLoss would be, of imputers, if every removed pixel
+	// became that of the mean of the training images: in expectation over the masks.
+	MeanImageError *float64 `json:"meanImageError,omitempty"`
 }
 
 // LeMo holds one number for the LeRF and one for the MoRF curve.
