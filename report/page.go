@@ -141,8 +141,8 @@ func (r *run) page(ctx context.Context) (*page, error) {
 		}
 		p.Lede, p.Facts = r.roadLede(), p.Road.facts
 	case len(r.epochsOf()) > 0:
-		p.Train = newTrainPage(r.epochsOf())
-		p.Lede, p.Facts = r.trainLede(), p.Train.facts
+		p.Train = r.trainPage()
+		p.Lede, p.Facts = p.Train.lede, p.Train.facts
 	default:
 		p.Lede = []string{fmt.Sprintf("Results of the study %q: means over images, with 95 %% confidence bounds.", study)}
 		p.Facts = []fact{{"results", grouped(int64(len(r.entries))), ""}}
@@ -164,6 +164,9 @@ func (r *run) page(ctx context.Context) (*page, error) {
 	p.Summary = r.summaryPage(p.Trace == nil && p.Transfer == nil && p.Eval == nil && p.Explain == nil && p.Score == nil && p.Road == nil)
 	p.Claims, p.Missing = r.claims(), r.missing()
 	p.Settings = r.settings()
+	if p.Train != nil {
+		p.Settings = p.Train.settings
+	}
 	p.Env, p.MoreEnv = r.environment()
 	p.Notes = r.notes
 	return p, nil

@@ -17,7 +17,8 @@ type trainPage struct {
 	// Validated says that some epoch has figures on the validation part.
 	Validated bool
 
-	facts []fact
+	lede            []string
+	facts, settings []fact
 }
 
 // epochFigure is a curve of the training part and one of the validation part.
@@ -55,7 +56,6 @@ type epochTerms struct {
 	// best is what makes an epoch the best, and what that is called.
 	better func(a, b float64) bool
 	best   epochColumn
-	lede   []string
 }
 
 type epochCurves struct {
@@ -86,7 +86,6 @@ func termsOf(e *record.TrainingEpoch) epochTerms {
 		accuracy:           epochColumn{"accuracy", func(e *record.TrainingEpoch) *float64 { return &e.Accuracy }, share},
 		validationLoss:     epochColumn{"validation loss", func(e *record.TrainingEpoch) *float64 { return e.ValidationLoss }, four},
 		validationAccuracy: epochColumn{"validation accuracy", func(e *record.TrainingEpoch) *float64 { return e.ValidationAccuracy }, share},
-		lede:               []string{"One pass over the training examples is an epoch. Loss and accuracy on the training part are of the examples as they were seen: augmented, by the parameters of their time. " + bestEpochLede},
 	}
 	if e.Imputer == "" {
 		t.figures = []epochCurves{{"Loss", t.loss.of, t.validationLoss.of, false}, {"Accuracy", t.accuracy.of, t.validationAccuracy.of, true}}
@@ -99,18 +98,19 @@ func termsOf(e *record.TrainingEpoch) epochTerms {
 	t.figures = []epochCurves{{"Error (MSE) of imputed images", nil, t.validationLoss.of, false}, {"Generator's loss", t.loss.of, nil, false},
 		{"Discriminator right about pixels", t.accuracy.of, t.validationAccuracy.of, true}}
 	t.best, t.better = t.validationLoss, func(a, b float64) bool { return a < b }
-	t.lede = []string{"A generator learns to fill in pixels that are missing, a discriminator to tell which were filled in. " +
-		"The error is the mean squared one over all pixels of images that were filled in, with values in 0..1: what is known counts as no error, and random parts of the images are missing.",
-		"One pass over the training images is an epoch. The generator's loss is what it is trained on: that the discriminator takes its pixels for real ones, and that it repeats what is known. It need not fall, as the discriminator learns too. " + bestEpochLede}
 	return t
 }
 
-const bestEpochLede = "The validation part is run after the epoch, unchanged; the weights of the best epoch are in best.safetensors, those of the last in last.safetensors."
-
-func newTrainPage(epochs []*entry) *trainPage {
+func (r *run) trainPage() *trainPage {
+	epochs, info := r.epochsOf(), r.trainInfo()
 	last := epochs[len(epochs)-1].epoch
 	t := termsOf(last)
-	p := &trainPage{Columns: []epochColumn{t.loss, t.accuracy, t.validationLoss, t.validationAccuracy}}
+	p := &trainPage{Columns: []epochColumn{t.loss, t.accuracy, t.validationLoss, t.validationAccuracy},
+		Validated: info.Validation.Items > 0 || slices.ContainsFunc(epochs, func(e *entry) bool { return t.best.of(e.epoch) != nil })}
+	if !p.Validated {
+		p.Columns = p.Columns[:2]
+	}
+	p.lede, p.settings = info.lede(last.Imputer, p.Validated), info.settings(last.Imputer, r.settings())
 	best, bestValue, seconds := 0, 0., 0.
 	for _, e := range epochs {
 		seconds += e.cost.Seconds
@@ -124,7 +124,6 @@ func newTrainPage(epochs []*entry) *trainPage {
 		}
 		p.Rows = append(p.Rows, row)
 		v := t.best.of(e.epoch)
-		p.Validated = p.Validated || v != nil
 		if v != nil && (best == 0 || t.better(*v, bestValue)) {
 			best, bestValue = e.epoch.Epoch, *v
 		}
@@ -135,17 +134,24 @@ func newTrainPage(epochs []*entry) *trainPage {
 		}
 	}
 	p.facts = []fact{{"epochs", grouped(int64(len(epochs))), decimal(seconds, 1) + " seconds"}}
-	switch {
-	case last.Imputer == "":
+	switch last.Imputer {
+	case "":
 		p.facts = append(p.facts, fact{"training accuracy", percent(last.Accuracy, 1), "in the last epoch"})
 		if best > 0 {
 			p.facts = append(p.facts, fact{t.best.Name, percent(bestValue, 1), fmt.Sprintf("the highest, in epoch %d", best)})
 		}
-	case best > 0:
-		p.facts = append(p.facts, fact{t.best.Name, t.best.text(bestValue), fmt.Sprintf("the lowest, in epoch %d", best)})
-		fallthrough
 	default:
-		p.facts = append(p.facts, fact{t.accuracy.Name, percent(last.Accuracy, 1), "of the training part, in the last epoch"})
+		if best > 0 {
+			p.facts = append(p.facts, fact{t.best.Name, t.best.text(bestValue), fmt.Sprintf("the lowest, in epoch %d", best)})
+		}
+		if v := lastMeanImageError(epochs); v != nil {
+			p.facts = append(p.facts, fact{"error of the mean image alone", t.best.text(*v), "about, on the validation part"})
+		}
+		note := "of the training part, in the last epoch"
+		if known := info.knownShare(); known > 0 {
+			note += fmt.Sprintf("; %s are known on average", percent(known, 1))
+		}
+		p.facts = append(p.facts, fact{t.accuracy.Name, percent(last.Accuracy, 1), note})
 	}
 	return p
 }
@@ -192,4 +198,13 @@ func newEpochFigure(epochs []*entry, curves epochCurves) *epochFigure {
 	return f
 }
 
-func (r *run) trainLede() []string { return termsOf(r.epochsOf()[0].epoch).lede }
+// lastMeanImageError is what the mean image alone would have as validation error, nil where
+// nothing was validated.
+func lastMeanImageError(epochs []*entry) *float64 {
+	for _, e := range slices.Backward(epochs) {
+		if v := e.epoch.MeanImageError; v != nil {
+			return v
+		}
+	}
+	return nil
+}

@@ -38,6 +38,7 @@ func TestTrainReport(t *testing.T) {
 	require.Contains(t, page.one(t, "h1").text, "Training cnn3")
 	require.Contains(t, page.text, "net: cnn3", "the settings")
 	require.NotContains(t, page.text, "left no plan.yaml")
+	require.Len(t, page.one(t, "#epochs").one(t, "thead").all("th"), 7)
 }
 
 // An imputer's figures are not a net's.
@@ -73,6 +74,58 @@ func TestTrainReportOfImputer(t *testing.T) {
 	require.Contains(t, facts, "the lowest, in epoch 3")
 	require.Contains(t, page.text, "discriminator to tell which were filled in")
 	require.Contains(t, page.one(t, "h1").text, "Training gain")
+	require.NotContains(t, page.text, "train.yaml cannot be read")
+}
+
+const gainTrained = `version: 1
+imputer: {id: gain, shape: [3, 32, 16], alpha: 100.0, hintRate: 0.01, maximumRate: 0.3, width: 16}
+preset: {id: own, resize: squash, scale: 255.0}
+data: {path: /data/photos, split: train, items: 1500}
+validation: {%s}
+training: {epochs: 20, batchSize: 64, optimizer: adam, rate: 0.0005, betas: [0.5, 0.999], schedule: %s, augment: flip, seed: 7}
+`
+
+// How an imputer was trained, and what its figures are to be compared with.
+func TestTrainReportOfImputersSettings(t *testing.T) {
+	f := newFakeRun(t)
+	f.file("train.yaml", fmt.Sprintf(gainTrained, "fraction: 0.1, items: 150", "plateau"))
+	v, a, mean := .0137, .85, .0210
+	f.add(record.Record{ID: "1", Study: "train", Net: "gain", TrainingEpoch: &record.TrainingEpoch{Epoch: 1, Imputer: "gain", Rate: .0005, Loss: 5, Accuracy: .8, ValidationLoss: &v, ValidationAccuracy: &a, MeanImageError: &mean}})
+	f.add(record.Record{ID: "2", Study: "train", Net: "gain", TrainingEpoch: &record.TrainingEpoch{Epoch: 2, Imputer: "gain", Rate: .0005, Loss: 5, Accuracy: .9}})
+	page := parse(t, f.write(Options{}))
+	settings := page.one(t, "#run").one(t, "div.two").children[0].text
+	require.NotContains(t, settings, "net")
+	for _, want := range []string{"imputergain", "images3 × 32 × 16", "alpha100", "hint rate0.01", "maximum rate0.3", "width16", "epochs20", "batch size64", "rate0.0005, schedule plateau",
+		"optimiseradam", "augmentationflip", "data/data/photos, split train: 1500 examples", "of the data: 150 examples", "presetown: values divided by 255", "seed7"} {
+		require.Contains(t, settings, want)
+	}
+	facts := page.one(t, "dl.facts").text
+	require.Contains(t, facts, "0.02100")
+	require.Contains(t, facts, "error of the mean image alone")
+	require.Regexp(t, `85\.0.% are known on average`, facts)
+	require.Regexp(t, `On average 85\.0.% of the pixels are known`, page.text)
+	require.Contains(t, page.text, "the mean of the training images would have in place of what is missing")
+
+	// Without validation nothing of it is explained or shown.
+	f = newFakeRun(t)
+	f.file("train.yaml", fmt.Sprintf(gainTrained, "", "constant"))
+	f.add(record.Record{ID: "1", Study: "train", Net: "gain", TrainingEpoch: &record.TrainingEpoch{Epoch: 1, Imputer: "gain", Rate: .0005, Loss: 5, Accuracy: .8}})
+	page = parse(t, f.write(Options{}))
+	require.Len(t, page.all("figure.epochs"), 2)
+	require.Len(t, page.one(t, "#epochs").one(t, "thead").all("th"), 5)
+	require.Contains(t, page.text, "There was no validation part")
+	require.Contains(t, page.text, "validationnone")
+	for _, absent := range []string{"The error is", "validation error", "mean image alone", "validation part is run"} {
+		require.NotContains(t, page.text, absent)
+	}
+
+	// A training under way is not one without validation.
+	f = newFakeRun(t)
+	f.file("train.yaml", fmt.Sprintf(gainTrained, "split: val, items: 9", "plateau"))
+	f.add(record.Record{ID: "1", Study: "train", Net: "gain", TrainingEpoch: &record.TrainingEpoch{Epoch: 1, Imputer: "gain", Rate: .0005, Loss: 5, Accuracy: .8}})
+	page = parse(t, f.write(Options{}))
+	require.NotContains(t, page.text, "There was no validation part")
+	require.Contains(t, page.text, "split val: 9 examples")
 }
 
 // An epoch alone makes a page too.
@@ -82,4 +135,6 @@ func TestTrainReportOfOneEpoch(t *testing.T) {
 	page := parse(t, f.write(Options{}))
 	require.Len(t, page.all("figure.epochs"), 2)
 	require.NotContains(t, page.one(t, "#epochs").one(t, "div.legend").text, "validation")
+	require.Len(t, page.one(t, "#epochs").one(t, "thead").all("th"), 5)
+	require.NotContains(t, page.text, "train.yaml")
 }
