@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 
 	"github.com/assay-xai/assay/internal/usage"
+	"github.com/assay-xai/assay/internal/yamlfile"
 )
 
 // TrainEntry is a net, or an imputer, that a plan trains before it measures: `assay
@@ -48,20 +50,43 @@ func (t TrainEntry) applyImputer(i *ImputerTraining) error { return t.decode(tru
 
 // decode takes those of the settings that are the imputer's own, or the others.
 func (t TrainEntry) decode(imputers bool, into any) error {
-	chosen := map[string]any{}
-	for name, v := range t.Settings {
-		if imputers == (t.Imputer != "" && slices.Contains(imputerSettings(), name)) {
-			chosen[name] = v
+	for _, name := range sortedKeys(t.Settings) {
+		if imputers != (t.Imputer != "" && slices.Contains(imputerSettings(), name)) {
+			continue
+		}
+		text, err := yaml.Marshal(map[string]any{name: t.Settings[name]})
+		if err != nil {
+			return fmt.Errorf("settings: %s: %w", name, err)
+		}
+		if err := yaml.UnmarshalWithOptions(text, into, yaml.Strict()); err != nil {
+			// The place is that in what was just written.
+			_, why, _ := strings.Cut(yamlfile.Error("", err).Error(), ": ")
+			return usage.Errorf("settings: %s: %s", name, why)
 		}
 	}
-	if len(chosen) == 0 {
-		return nil
+	return nil
+}
+
+// checkNames says which settings there are none of.
+func (t TrainEntry) checkNames() error {
+	var names []string
+	for field := range reflect.TypeFor[TrainSettings]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		names = append(names, name)
 	}
-	text, err := yaml.Marshal(chosen)
-	if err != nil {
-		return fmt.Errorf("settings: %w", err)
+	if t.Imputer != "" {
+		names = append(names, imputerSettings()...)
 	}
-	return yaml.UnmarshalWithOptions(text, into, yaml.Strict())
+	for _, name := range sortedKeys(t.Settings) {
+		if slices.Contains(names, name) {
+			continue
+		}
+		if slices.Contains(imputerSettings(), name) {
+			return usage.Errorf("settings: %s: belongs to imputers, not to nets", name)
+		}
+		return usage.Errorf("settings: %s: %s", name, DidYouMean(name, names))
+	}
+	return nil
 }
 
 func (t TrainEntry) optimizer() string {
@@ -106,6 +131,9 @@ func (p *Plan) checkTrain() error {
 }
 
 func (t TrainEntry) checkSettings() error {
+	if err := t.checkNames(); err != nil {
+		return err
+	}
 	if t.Imputer == "" {
 		s, err := DefaultTraining(false, t.optimizer())
 		if err == nil {

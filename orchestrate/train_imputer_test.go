@@ -490,9 +490,12 @@ threads: 1
 func TestPlansTrainImputers(t *testing.T) {
 	w := newWorld(t, 0)
 	text := strings.Replace(gainPlan, "generator:", "- {name: one, net: softmax-image, data: {path: embedded:digits, limit: 100}, settings: {epochs: 1, batchSize: 50}}\ngenerator:", 1)
-	_, err := w.run(w.parse(text), "out")
+	var said []string
+	_, err := orchestrate.Run(t.Context(), orchestrate.Job{Plan: w.parse(text), Out: w.path("out"), Open: w.backend.Opener(),
+		Progress: func(e orchestrate.Event) { said = append(said, e.Message) }})
 	require.NoError(t, err)
 	require.Contains(t, w.read("out/plan.yaml"), w.path("out/train/fill/best.safetensors"))
+	require.Regexp(t, `trained fill: generator's loss .* \(75 % are known\); best of 2 epochs: epoch [12]`, strings.Join(said, "\n"))
 	trained := w.read("out/train/fill/train.yaml")
 	for _, line := range []string{"epochs: 2", "width: 3", "hintRate: 0.1", "alpha: 100", "patience: 1"} {
 		require.Contains(t, trained, line)
@@ -510,8 +513,13 @@ func TestPlansTrainImputers(t *testing.T) {
 		{"imputer: gain", "imputer: gain, classes: 3", "know of no classes"},
 		{"imputer: gain, data", "data", "without its net (net: ...) or imputer"},
 		{"width: 3", "width: 0", "width 0"},
-		{"width: 3", "widht: 3", "widht"},
-		{"epochs: 1,", "epochs: 1, alpha: 3,", "alpha"},
+		{"width: 3", "widht: 3", "settings: widht: did you mean width?"},
+		{"width: 3", "batch-size: 3", "settings: batch-size: did you mean batchSize?"},
+		{"width: 3", "hint-rate: 3", "settings: hint-rate: did you mean hintRate?"},
+		{"width: 3", "noise: 3", "settings: noise: want one of epochs, batchSize, optimizer, rate, "},
+		{"width: 3", "width: wide", "settings: width: a text: want a whole number"},
+		{"epochs: 2", "epochs: [2]", "settings: epochs: a list: want a whole number"},
+		{"epochs: 1,", "epochs: 1, alpha: 3,", "settings: alpha: belongs to imputers, not to nets"},
 		{"epochs: 2", "epochs: 2, bestBy: accuracy", "judged by their error"},
 	} {
 		require.Contains(t, text, c[0])
