@@ -72,9 +72,11 @@ func (v valueRange) divisor() float64 {
 func (v valueRange) check(set *dataset.Set, p dataset.Preset, progress func(Event)) error {
 	what := fmt.Sprintf("%s: values are from %v to %v, after division by the scale %v of preset %s to %.3g", set.Path, v.lowest, v.highest, p.Scale, p.ID, v.highest/p.Scale)
 	switch {
+	case set.Kind == dataset.Images && p.Scale != math.MaxUint8:
+		return usage.Errorf("preset %s: scale %v: image files, as in %s, are divided by 255 wherever nets see them: want that scale", p.ID, p.Scale, set.Path)
 	case !v.within(p.Scale):
 		return usage.Errorf("%s: imputers draw values of 0..1: want a preset of scale %v", what, v.divisor())
-	case set.Kind != dataset.Images && v.highest > 0 && v.highest < sparseRange*p.Scale:
+	case v.highest > 0 && v.highest < sparseRange*p.Scale:
 		progress(Event{Kind: Warning, Message: fmt.Sprintf("%s: they fill little of 0..1, which imputers draw: scale %v would suit them better", what, v.divisor())})
 	}
 	return nil

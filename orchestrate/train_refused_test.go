@@ -80,14 +80,16 @@ func TestPresetsOfImputersFitTheData(t *testing.T) {
 		w.png(fmt.Sprintf("even/%d.png", i), 6, 5)
 	}
 	w.job.Data.Path, w.job.Validation, w.job.Preset = w.path("even"), "0.5", w.path("p.yaml")
-	require.NoError(t, os.WriteFile(w.job.Preset, []byte("resize: squash\nheight: 4\nwidth: 4\nscale: 16\n"), 0o666))
-	_, err := w.train("out")
-	require.ErrorIs(t, err, usage.Err)
-	require.ErrorContains(t, err, "values are from 0 to 255, after division by the scale 16 of preset custom to 15.9: imputers draw values of 0..1: want a preset of scale 255")
+	for _, scale := range []string{"16", "256"} {
+		require.NoError(t, os.WriteFile(w.job.Preset, []byte("resize: squash\nheight: 4\nwidth: 4\nscale: "+scale+"\n"), 0o666))
+		_, err := w.train("out")
+		require.ErrorIs(t, err, usage.Err)
+		require.ErrorContains(t, err, "preset custom: scale "+scale+": image files, as in "+w.path("even")+", are divided by 255")
+	}
 
 	ones := newGainWorld(t, w.floats("ones.npy", 1), func(s *orchestrate.TrainSettings) { s.Epochs, s.BatchSize = 1, 2 })
 	ones.job.Validation = "0.5"
-	_, err = ones.train("ones")
+	_, err := ones.train("ones")
 	require.NoError(t, err)
 	ones.job.Data.Path, ones.job.Weights = w.floats("bytes.npy", 200), ones.path("ones/last.safetensors")
 	_, err = ones.train("out")
