@@ -26,7 +26,7 @@ type TrainJob struct {
 	Imputer         string
 	ImputerSettings func(*ImputerTraining) error
 	// Weights is what to start from: a file or a published version; "" draws
-	// parameters from the seed.
+	// parameters from the seed. An imputer is as wide as its file is.
 	Weights string
 	// Classes is the number of classes; 0: the weights', else the data's.
 	Classes int
@@ -36,7 +36,8 @@ type TrainJob struct {
 	// Data is the training part; without a split it is train where there is one.
 	Data DataPlan
 	// Validation is a split, a fraction ("0.2") or "none"; "": split val where
-	// there is one, else a tenth of the training part.
+	// there is one, else a tenth of the training part. Without one the rate of imputers
+	// is constant by default.
 	Validation string
 	// Optimizer chooses the defaults that Settings may change; it may be nil.
 	Optimizer string

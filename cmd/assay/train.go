@@ -69,7 +69,7 @@ func trainSettings() []trainSetting {
 		}},
 		{name: "epsilon", usage: "`E` of adam (1e-8)", set: real(func(s *orchestrate.TrainSettings) *float64 { return &s.Epsilon })},
 		{name: "label-smoothing", usage: "`S` of the label goes to all classes alike (0)", set: real(func(s *orchestrate.TrainSettings) *float64 { return &s.LabelSmoothing })},
-		{name: "schedule", usage: "`SCHEDULE` of the rate: " + names(orchestrate.Schedules(), func(s orchestrate.Schedule) string { return s.ID }) + " (cosine; constant; plateau)",
+		{name: "schedule", usage: "`SCHEDULE` of the rate: " + names(orchestrate.Schedules(), func(s orchestrate.Schedule) string { return s.ID }) + " (cosine; constant; plateau, or constant with --validation none)",
 			set: func(s *orchestrate.TrainSettings, text string) error { s.Schedule = text; return nil }},
 		{name: "warmup", usage: "`N` epochs in which the rate rises (0)", set: count(func(s *orchestrate.TrainSettings) *int { return &s.Warmup })},
 		{name: "milestones", usage: "`EPOCHS` after which schedule step multiplies the rate by gamma, such as 30,60", set: func(s *orchestrate.TrainSettings, text string) error {
@@ -121,7 +121,7 @@ func imputerSettings() []imputerSetting {
 		{"alpha", "weight `A` of the error on pixels that are known (100)", real(func(i *orchestrate.ImputerTraining) *float64 { return &i.Alpha })},
 		{"hint-rate", "`P`robability that the discriminator is told of a pixel (.01)", real(func(i *orchestrate.ImputerTraining) *float64 { return &i.HintRate })},
 		{"maximum-rate", "up to this `PART` of an image's pixels is removed (.5)", real(func(i *orchestrate.ImputerTraining) *float64 { return &i.MaximumRate })},
-		{"width", "`N` channels of the first layer (64)", func(i *orchestrate.ImputerTraining, text string) (err error) {
+		{"width", "`N` channels of the first layer (that of --weights, else 64)", func(i *orchestrate.ImputerTraining, text string) (err error) {
 			if i.Width, err = strconv.Atoi(text); err != nil {
 				return errors.New("want a whole number")
 			}
