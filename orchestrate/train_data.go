@@ -58,6 +58,43 @@ func readExamples(ctx context.Context, b Backend, set *dataset.Set, items []int,
 	return r.out, nil
 }
 
+// check says whether sizes agree and labels are in range.
+func (d TrainingData) check(classes int) error {
+	size := len(d.Labels) * d.size()
+	if len(d.Labels) > 0 && (d.Pixels == nil) == (d.Values == nil) || len(d.Pixels)+len(d.Values) != size {
+		return fmt.Errorf("%d pixels and %d values for %d examples of shape %v", len(d.Pixels), len(d.Values), len(d.Labels), d.Shape)
+	}
+	for i, label := range d.Labels {
+		if label < 0 || classes > 0 && int(label) >= classes {
+			return usage.Errorf("class %d of example %d: want 0..%d", label, i, classes-1)
+		}
+	}
+	return nil
+}
+
+// size is the number of values of an example.
+func (d TrainingData) size() int {
+	size := 1
+	for _, n := range d.Shape {
+		size *= n
+	}
+	return size
+}
+
+// each hands over the raw values of all examples and where in the example they stand.
+func (d TrainingData) each(value func(place int, v float64)) {
+	for example := range slices.Chunk(d.Pixels, d.size()) {
+		for k, v := range example {
+			value(k, float64(v))
+		}
+	}
+	for example := range slices.Chunk(d.Values, d.size()) {
+		for k, v := range example {
+			value(k, float64(v))
+		}
+	}
+}
+
 type dataReader struct {
 	set      *dataset.Set
 	preset   dataset.Preset

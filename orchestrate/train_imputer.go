@@ -1,14 +1,9 @@
 package orchestrate
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"image"
-	_ "image/jpeg" // sizes of images
-	_ "image/png"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -250,122 +245,6 @@ func (i TrainableImputer) settings(optimizer, validation string, change func(*Tr
 		err = imputer.validateTraining(s)
 	}
 	return s, &imputer, err
-}
-
-// imputerPreset chooses the preset: the one that is given, the weights', else the data's own.
-// It has to fit the data, whatever it comes from.
-func (r *training) imputerPreset(ctx context.Context, sd *weights.StateDict) error {
-	p, seen := r.plan, imageRange()
-	var shape []int
-	var err error
-	if r.set.Kind != dataset.Images {
-		if seen, shape, err = rowRange(ctx, r.set); err != nil {
-			return err
-		}
-	}
-	own, ok := dataset.Preset{}, false
-	if sd != nil {
-		own, ok = metadataPreset(sd)
-	}
-	switch {
-	case r.job.Preset != "":
-		p.Preset, err = dataset.LoadPreset(r.job.Preset)
-	case ok:
-		p.Preset = own
-	case r.set.Kind == dataset.Images:
-		p.Preset, err = r.imagePreset(ctx)
-	default:
-		p.Preset, err = rowPreset(r.set, shape, seen)
-	}
-	if err != nil {
-		return err
-	}
-	p.Preset.Summary = ""
-	if err := fitsRows(p.Preset, r.set, shape); err != nil {
-		return err
-	}
-	return seen.check(r.set, p.Preset, r.job.Progress)
-}
-
-// ownPreset leaves the data as it is, divided so that it is in 0..1.
-func ownPreset() dataset.Preset {
-	return dataset.Preset{ID: "own", Resize: dataset.ResizeSquash, Interpolation: dataset.Bilinear, Scale: math.MaxUint8, Mean: []float64{0}, Std: []float64{1}}
-}
-
-// sizesSeen is of how many image files the size is looked at.
-const sizesSeen = 64
-
-// imagePreset keeps the size that image files have.
-func (r *training) imagePreset(ctx context.Context) (dataset.Preset, error) {
-	p := ownPreset()
-	p.Channels = 3
-	for i := range min(r.set.Len(), sizesSeen) {
-		height, width, err := r.imageSize(ctx, i)
-		if err != nil {
-			return p, err
-		}
-		if i == 0 {
-			p.Height, p.Width = height, width
-		} else if height != p.Height || width != p.Width {
-			return p, usage.Errorf("%s has images of different sizes, such as %dx%d and %dx%d: say what they are to be with --preset, that of the nets that they are imputed for",
-				r.set.Path, p.Height, p.Width, height, width)
-		}
-	}
-	return p, p.Validate()
-}
-
-// imageSize reads it from the file's head, or decodes what has another head than Go knows.
-func (r *training) imageSize(ctx context.Context, item int) (height, width int, err error) {
-	file, err := r.set.Read(ctx, item)
-	if err != nil {
-		return 0, 0, err
-	}
-	if c, _, err := image.DecodeConfig(bytes.NewReader(file)); err == nil {
-		return c.Height, c.Width, nil
-	}
-	whole := ownPreset()
-	whole.Resize, whole.Channels = dataset.ResizeNone, 3
-	shape, err := r.decodedShape(ctx, item, file, whole)
-	if err != nil {
-		return 0, 0, err
-	}
-	return shape[1], shape[2], nil
-}
-
-// decodedShape is that of an image file as it will be read, [C,H,W].
-func (r *training) decodedShape(ctx context.Context, item int, file []byte, p dataset.Preset) ([]int, error) {
-	images, failed, err := r.b.Images(ctx, [][]byte{file}, p, true)
-	if err != nil {
-		return nil, fmt.Errorf("decoding images of %s: %w", r.set.Path, err)
-	}
-	defer images.Close()
-	if failed[0] != nil {
-		return nil, undecodable(r.set, item, failed[0])
-	}
-	return slices.Clone(images.Shape()), nil
-}
-
-// rowPreset knows the three scales that arrays of images have: 1, 16 (the digits of 8x8)
-// and 255.
-func rowPreset(set *dataset.Set, shape []int, seen valueRange) (dataset.Preset, error) {
-	p := ownPreset()
-	digits, err := dataset.PresetByID("digits")
-	if err != nil {
-		return p, err
-	}
-	switch {
-	case seen.within(1):
-		p.Scale = 1
-	case seen.within(digits.Scale) && slices.Equal(shape, []int{1, digits.Height, digits.Width}):
-		return digits, nil
-	case seen.highest > math.MaxUint8:
-		return p, usage.Errorf("%s has values from %v to %v: say with --preset by what they are to be divided to be in 0..1", set.Path, seen.lowest, seen.highest)
-	}
-	if carriesChannels(shape) {
-		p.Channels = shape[0]
-	}
-	p.Height, p.Width = shape[1], shape[2]
-	return p, p.Validate()
 }
 
 func wantImages(set *dataset.Set, shape []int) error {
