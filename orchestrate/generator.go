@@ -3,9 +3,11 @@ package orchestrate
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"github.com/assay-xai/assay/dataset"
 	"github.com/assay-xai/assay/internal/usage"
 	"github.com/assay-xai/assay/weights"
 )
@@ -35,6 +37,8 @@ type openedGenerator struct {
 	path string
 	// shape of the images that it imputes, [C,H,W].
 	shape []int
+	// scale is what raw values were divided by when it was trained; 0: the file does not say.
+	scale float64
 }
 
 // generatorChecker is a backend that can tell before a run whether a generator is one that it
@@ -136,6 +140,9 @@ func openGenerator(path string) (*openedGenerator, error) {
 	for _, n := range mean.Shape {
 		out.shape = append(out.shape, int(n))
 	}
+	if preset, ok := metadataPreset(sd); ok {
+		out.scale = preset.Scale
+	}
 	for name, t := range sd.Tensors {
 		if strings.HasPrefix(name, generatorPrefix) {
 			out.State[name] = t
@@ -167,6 +174,25 @@ func (g *openedGenerator) fits(shape []int) error {
 		return nil
 	}
 	return usage.Errorf("generator %s imputes images of %s, and the net takes %s: want one that was trained on such images", g.path, sizes(g.shape), sizes(shape))
+}
+
+// fitsScale says that a generator was trained on values that were divided by another
+// number than the net's are: it would see images that are all but black, or far too bright.
+func (g *openedGenerator) fitsScale(n *ResolvedNet, d *ResolvedData) error {
+	if g == nil || g.scale == 0 {
+		return nil
+	}
+	scale := n.Preset.Scale
+	if g.scale == scale {
+		return nil
+	}
+	if d.Set.Kind == dataset.Images { // always of 8 bits, whatever the preset says
+		if scale = math.MaxUint8; g.scale == scale {
+			return nil
+		}
+	}
+	return usage.Errorf("generator %s was trained on values divided by %s, and those of net %s are divided by %s: want one that was trained with the net's preset",
+		g.path, formatScalar(g.scale), n.Name, formatScalar(scale))
 }
 
 // sizes writes a shape as 3x32x32.

@@ -5,12 +5,14 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/assay-xai/assay/dataset"
 	"github.com/assay-xai/assay/internal/fake"
 	"github.com/assay-xai/assay/internal/record"
 	"github.com/assay-xai/assay/internal/rng"
@@ -266,6 +268,57 @@ func TestGeneratorsForOtherImages(t *testing.T) {
 	_, err = w.run(columns, "no")
 	require.ErrorIs(t, err, usage.Err)
 	require.ErrorContains(t, err, "imputer gain: columns of a table have no neighbours")
+}
+
+// A generator says in its file what values were divided by when it was trained: other
+// values are nothing that it knows. Files that do not say are taken.
+func TestGeneratorsOfAnotherScale(t *testing.T) {
+	w := newWorld(t, 2)
+	for channels, of := range map[int]string{1: "", 3: "rgb-"} {
+		require.NoError(t, fake.Generator(w.path(of+"one.safetensors"), []int{channels, 8, 8}, 1))
+		sd, err := weights.Open(w.path(of + "one.safetensors"))
+		require.NoError(t, err)
+		for name, scale := range map[string]string{"sixteen": "16", "bytes": "255", "unit": "1"} {
+			preset := `{"id":"own","resize":"squash","height":8,"width":8,"mean":[0],"std":[1],"scale":` + scale + "}"
+			require.NoError(t, weights.WriteSafetensors(w.path(of+name+".safetensors"), sd.Tensors, map[string]string{"preset": preset}))
+		}
+	}
+	says := func(file, trained, net string) string {
+		return "gain: generator " + w.path(file+".safetensors") + " was trained on values divided by " + trained + ", and those of net tiny are divided by " + net + ": want one that was trained with the net's preset"
+	}
+	for study, grid := range map[string]string{"road": "{method: weights, imputer: gain, order: morf, fractions: .5}", "trace": "{edge: 2, iterations: 2, reference: gain, target: label}"} {
+		for _, c := range []struct{ data, preset, generator, trained, net string }{
+			{"embedded:digits", "digits", "sixteen", "", ""}, {"embedded:digits", "digits", "one", "", ""},
+			{"embedded:digits", "digits", "bytes", "255", "16"}, {"embedded:digits", "digits", "unit", "1", "16"},
+			{"embedded:digits", "mnist", "sixteen", "16", "255"}, {"embedded:digits", "mnist", "bytes", "", ""},
+			// Encoded images are of 8 bits, whatever a preset says of arrays.
+			{w.path("data"), "digits", "rgb-bytes", "", ""}, {w.path("data"), "digits", "rgb-sixteen", "", ""}, {w.path("data"), "digits", "rgb-unit", "1", "255"},
+		} {
+			p := w.gain(study, grid, c.generator+".safetensors")
+			p.Data = []orchestrate.DataPlan{{Path: c.data, Limit: 2}}
+			preset, err := dataset.PresetByID(c.preset)
+			require.NoError(t, err)
+			preset.Channels = 3 // of encoded images
+			p.Nets[0].Preset = orchestrate.PresetChoice{Preset: &preset}
+			out := strings.Join([]string{study, filepath.Base(c.data), c.preset, c.generator}, " ")
+			_, err = w.run(p, out)
+			if c.trained == "" {
+				require.NoError(t, err, out)
+				continue
+			}
+			require.ErrorIs(t, err, usage.Err, out)
+			require.ErrorContains(t, err, says(c.generator, c.trained, c.net))
+			require.NoDirExists(t, w.path(out))
+		}
+	}
+	// Others of the grid go on.
+	p := w.gain("road", "{method: weights, imputer: [gain, zero], order: morf, fractions: .5}", "bytes.safetensors")
+	p.Data = []orchestrate.DataPlan{{Path: "embedded:digits", Limit: 2}}
+	p.Nets[0].Preset = orchestrate.PresetChoice{Name: "digits"}
+	outcome, err := w.run(p, "some")
+	require.NoError(t, err)
+	require.Equal(t, 2, outcome.Units)
+	w.closed()
 }
 
 // A generator that nobody wants is no part of the run, whatever the study.

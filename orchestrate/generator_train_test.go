@@ -13,7 +13,7 @@ func (w *world) trained(grid string) *orchestrate.Plan {
 	p, err := orchestrate.ParsePlan("plan.yaml", []byte(subst("version: 1\nstudy: road\n"+
 		"train: [{name: mine, imputer: gain, data: {path: 'embedded:digits', limit: 100}, settings: {epochs: 2, width: 4, augment: none}}]\n"+
 		"generator: {weights: 'train:mine'}\n"+
-		"nets: [{net: tiny, weights: DIR/tiny.safetensors}]\n"+
+		"nets: [{net: tiny, weights: DIR/tiny.safetensors, preset: digits}]\n"+
 		"data: [{path: 'embedded:digits', limit: 6}]\ngrid: "+grid+"\nbatch: 4\nthreads: 1\ndevice: cpu\n", w.dir)))
 	require.NoError(w.t, err)
 	return p

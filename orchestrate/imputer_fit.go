@@ -49,6 +49,19 @@ func (r *Resolved) checkImputer(what string, s spec, shape []int) error {
 	return nil
 }
 
+// checkRemover is checkImputer for what removes a net's inputs in data.
+func (r *Resolved) checkRemover(what string, s spec, n *ResolvedNet, d *ResolvedData, shape []int) error {
+	if err := r.checkImputer(what, s, shape); err != nil {
+		return err
+	}
+	if s.entry.Generator {
+		if err := r.generator.fitsScale(n, d); err != nil {
+			return &inapplicable{usage.Errorf("%s %s: %w", what, s.short, err)}
+		}
+	}
+	return nil
+}
+
 // baselineParameter is that of methods which names an imputer, with its defaults.
 const baselineParameter = "baseline"
 

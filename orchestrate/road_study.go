@@ -152,7 +152,7 @@ func fitRoad(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (Params, er
 	if err != nil {
 		return nil, err
 	}
-	if err := r.checkImputer(imputerKey, imputer, shape); err != nil {
+	if err := r.checkRemover(imputerKey, imputer, n, d, shape); err != nil {
 		return nil, err
 	}
 	return p, r.checkAttributions(n, d, p, shape)

@@ -263,7 +263,7 @@ func fitFeatures(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (out Pa
 	}
 	if reference, err := r.Catalogue.spec(imputers, p.Text(referenceKey)); err != nil {
 		return nil, nil, err
-	} else if err := r.checkImputer(referenceKey, reference, shape); err != nil {
+	} else if err := r.checkRemover(referenceKey, reference, n, d, shape); err != nil {
 		return nil, nil, err
 	}
 	if len(shape) != 1 {
