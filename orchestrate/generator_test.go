@@ -267,7 +267,7 @@ func TestGeneratorsForOtherImages(t *testing.T) {
 	columns.Generator.Weights = w.path("other.safetensors")
 	_, err = w.run(columns, "no")
 	require.ErrorIs(t, err, usage.Err)
-	require.ErrorContains(t, err, "imputer gain: columns of a table have no neighbours")
+	require.ErrorContains(t, err, "imputer gain: it is a net for images, and a table has none: want another imputer, for example dataset-mean")
 }
 
 // A generator says in its file what values were divided by when it was trained: other

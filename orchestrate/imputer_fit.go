@@ -32,7 +32,10 @@ func blurFits(s spec, shape []int) error {
 // checkImputer says that an imputer can do nothing with inputs of a shape; what is the
 // parameter that names it.
 func (r *Resolved) checkImputer(what string, s spec, shape []int) error {
-	if s.entry.Needs == NeedsMask && len(shape) == 1 {
+	if len(shape) == 1 && s.entry.Generator {
+		return notOfTables(s.entry.ID, "it is a net for images, and a table has none")
+	}
+	if len(shape) == 1 && s.entry.Needs == NeedsMask {
 		return neighboursOnly(s.entry.ID)
 	}
 	var err error
@@ -49,8 +52,29 @@ func (r *Resolved) checkImputer(what string, s spec, shape []int) error {
 	return nil
 }
 
+// sameOnTables are imputers that leave the columns of a table as they are, and why.
+func sameOnTables() map[string]string {
+	return map[string]string{
+		"channel-mean": "a column is a channel of its own, and the mean of one value is that value, so that nothing would be removed",
+		"patch-mean":   "columns are removed one by one, and the mean of one value is that value, so that nothing would be removed",
+	}
+}
+
+// notOfTables is the error of an imputer that does nothing for tables.
+func notOfTables(imputer, why string) error {
+	return &inapplicable{usage.Errorf("imputer %s: %s: want another imputer, for example dataset-mean", imputer, why)}
+}
+
+// neighboursOnly is that of an imputer that goes by what is beside a pixel.
+func neighboursOnly(imputer string) error {
+	return notOfTables(imputer, "columns of a table have no neighbours")
+}
+
 // checkRemover is checkImputer for what removes a net's inputs in data.
 func (r *Resolved) checkRemover(what string, s spec, n *ResolvedNet, d *ResolvedData, shape []int) error {
+	if why, same := sameOnTables()[s.entry.ID]; same && len(shape) == 1 {
+		return notOfTables(s.short, why)
+	}
 	if err := r.checkImputer(what, s, shape); err != nil {
 		return err
 	}

@@ -29,3 +29,28 @@ func TestImputersThatDoNotFit(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, outcome.Units)
 }
+
+// What leaves columns of a table as they are is refused for them: a column is a channel,
+// and a patch, of one value.
+func TestImputersThatLeaveTablesAsTheyAre(t *testing.T) {
+	w := newWorld(t, 0)
+	for _, c := range []struct{ study, grid, want string }{
+		{"road", "{order: random, imputer: channel-mean}", "imputer channel-mean: a column is a channel of its own"},
+		{"trace", "{reference: channel-mean, iterations: 2}", "imputer channel-mean: a column is a channel of its own"},
+		{"trace", "{reference: patch-mean, iterations: 2}", "imputer patch-mean: columns are removed one by one"},
+	} {
+		p := w.columns(c.grid)
+		p.Study = c.study
+		_, err := w.run(p, "no")
+		require.ErrorIs(t, err, usage.Err, c.grid)
+		require.ErrorContains(t, err, c.want)
+		require.ErrorContains(t, err, "nothing would be removed: want another imputer, for example dataset-mean")
+		require.NoDirExists(t, w.path("no"))
+	}
+	p := w.columns("{order: random, imputer: [channel-mean, dataset-mean], fractions: .5}")
+	p.Study = "road"
+	outcome, err := w.run(p, "some")
+	require.NoError(t, err)
+	require.Equal(t, 3, outcome.Units)
+	w.closed()
+}

@@ -132,11 +132,6 @@ func imputerNames(c Catalogue) string {
 	return listed(slices.DeleteFunc(ids(c.Imputers, func(e Entry) string { return e.ID }), func(id string) bool { return never[id] != "" }))
 }
 
-// neighboursOnly is the error of an imputer that tables have nothing for.
-func neighboursOnly(imputer string) error {
-	return &inapplicable{usage.Errorf("imputer %s: columns of a table have no neighbours: want another imputer, for example channel-mean", imputer)}
-}
-
 // fitRoad looks for what a net or data cannot have before anything runs.
 func fitRoad(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (Params, error) {
 	if p.Text(methodKey) != "" {
