@@ -2,8 +2,12 @@ package orchestrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -78,13 +82,20 @@ func (r *resolver) openGenerator(ctx context.Context) error {
 	case imputer == "" && g.IsZero():
 		return nil
 	case imputer == "":
-		r.warnOnce(fmt.Sprintf("generator %s: no imputer of the plan wants one: not used", g.Weights))
+		why := "no imputer of the plan wants one"
+		if err := findGenerator(g.Weights); err != nil {
+			why = "there is no such file, and " + why
+		}
+		r.warnOnce(fmt.Sprintf("generator %s: %s: not used", g.Weights, why))
 		g.Weights, g.Hash = absolute(g.Weights), "" // a hash would be a fact of the run
 		return nil
 	case g.Weights == "":
 		s, err := ParseSpec(imputer)
 		if err != nil {
 			return err
+		}
+		if file := r.Plan.generatorFrom(s.Name); file != "" {
+			return r.Plan.errorf("$.grid."+parameter, "%w", usage.Errorf("%s %s: which generator? the plan trains one: want generator: {weights: %s}", parameter, imputer, file))
 		}
 		return r.Plan.errorf("$.grid."+parameter, "%w", usage.Errorf("%s %s: it is a net that is trained first: assay train --imputer %s --data DATA --out %[3]s, then --generator %[3]s/%[4]s "+
 			"(in a plan: generator: {weights: %[3]s/%[4]s})", parameter, imputer, s.Name, BestFile))
@@ -125,13 +136,16 @@ func (r *Resolved) generated() (parameter, imputer string) {
 // openGenerator reads a generator's file: its parameters and the mean image, and nothing
 // that only its training wanted.
 func openGenerator(path string) (*openedGenerator, error) {
+	if err := findGenerator(path); err != nil {
+		return nil, err
+	}
 	sd, err := weights.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, usage.Errorf("generator %s: %w", path, err)
 	}
 	mean, hasMean := sd.Tensors[meanImage]
 	if _, ok := sd.Tensors[generatorFirst]; !ok || !hasMean {
-		return nil, usage.Errorf("%s is no generator: want %s and %s, as assay train --imputer writes them; it has %s", path, generatorFirst, meanImage, insteadOf(sd))
+		return nil, usage.Errorf("%s is no generator: want %s and %s, as assay train --imputer writes them; it has %s%s", path, generatorFirst, meanImage, insteadOf(sd), besideIt(path))
 	}
 	if len(mean.Shape) != 3 {
 		return nil, usage.Errorf("%s: the mean image %s is of shape %v: want [channels, height, width]", path, meanImage, mean.Shape)
@@ -149,6 +163,40 @@ func openGenerator(path string) (*openedGenerator, error) {
 		}
 	}
 	return out, nil
+}
+
+// findGenerator says what is wrong with a path that names no file.
+func findGenerator(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.IsDir():
+		return nil
+	case err == nil:
+		if best := filepath.Join(path, BestFile); isFile(best) {
+			return usage.Errorf("generator %s is a folder: did you mean %s?", path, best)
+		}
+		return usage.Errorf("generator %s is a folder, without a %s: want a file of assay train --imputer", path, BestFile)
+	case errors.Is(err, fs.ErrNotExist) && strings.Contains(path, ","):
+		return usage.Errorf("generator %s: there is no such file; a plan has one generator, for all of its nets: want one file", path)
+	case errors.Is(err, fs.ErrNotExist):
+		return usage.Errorf("generator %s: there is no such file: want one of assay train --imputer", path)
+	}
+	return usage.Errorf("generator %s: %w", path, err)
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// besideIt names the weights that a training has left beside a file of another kind, such
+// as its checkpoint.
+func besideIt(path string) string {
+	best := filepath.Join(filepath.Dir(path), BestFile)
+	if filepath.Base(path) == BestFile || !isFile(best) || !isFile(filepath.Join(filepath.Dir(path), TrainFile)) {
+		return ""
+	}
+	return "; did you mean " + best + "?"
 }
 
 // insteadOf says in a few words what a file is that is no generator.

@@ -215,11 +215,22 @@ func TestMistakesWithGenerators(t *testing.T) {
 	require.NoError(t, err)
 	sd.Tensors["generator.net.0.weight_orig"] = weights.Tensor{DType: "f32", Shape: []int64{0}, Data: []byte{}}
 	require.NoError(t, weights.WriteSafetensors(w.path("empty.safetensors"), sd.Tensors, nil))
+	for _, name := range []string{"empty-folder", "trained"} {
+		require.NoError(t, os.Mkdir(w.path(name), 0o777))
+	}
+	for _, name := range []string{"best.safetensors", "train.yaml"} {
+		require.NoError(t, os.WriteFile(w.path("trained/"+name), nil, 0o666))
+	}
+	require.NoError(t, weights.WriteSafetensors(w.path("trained/checkpoint.safetensors"), map[string]weights.Tensor{"moments": sd.Tensors["mfv"]}, nil))
 	const gain = "{method: weights, imputer: [zero, gain], fractions: .5}"
 	for _, c := range []struct{ study, grid, weights, hash, want string }{
 		{"road", gain, "", "", "imputer gain: it is a net that is trained first: assay train --imputer gain --data DATA --out gain, then --generator gain/best.safetensors"},
 		{"trace", "{edge: 2, reference: gain}", "", "", "reference gain: it is a net that is trained first"},
-		{"road", gain, "nowhere", "", "nowhere"},
+		{"road", gain, "nowhere", "", "/nowhere: there is no such file: want one of assay train --imputer"},
+		{"road", gain, "one.safetensors,two.safetensors", "", "/one.safetensors,two.safetensors: there is no such file; a plan has one generator, for all of its nets: want one file"},
+		{"road", gain, "empty-folder", "", "/empty-folder is a folder, without a best.safetensors: want a file of assay train --imputer"},
+		{"road", gain, "trained", "", "/trained is a folder: did you mean DIR/trained/best.safetensors?"},
+		{"road", gain, "trained/checkpoint.safetensors", "", "did you mean DIR/trained/best.safetensors?"},
 		{"road", gain, "words.txt", "", "words.txt"},
 		{"road", gain, "tiny.safetensors", "", "tiny.safetensors is no generator: want generator.net.0.weight_orig and mfv, as assay train --imputer writes them; it has fc.weight"},
 		{"road", gain, "flat.safetensors", "", "the mean image mfv is of shape [64]: want [channels, height, width]"},
@@ -235,7 +246,7 @@ func TestMistakesWithGenerators(t *testing.T) {
 		p.Generator.Hash = c.hash
 		_, err := w.run(p, "no")
 		require.ErrorIs(t, err, usage.Err, c.want)
-		require.ErrorContains(t, err, c.want)
+		require.ErrorContains(t, err, subst(c.want, w.dir))
 		require.NoDirExists(t, w.path("no"))
 	}
 	w.closed()
@@ -335,7 +346,7 @@ func TestUnusedGenerators(t *testing.T) {
 			}
 		}})
 		w.fine(err)
-		require.Contains(t, warnings, "generator nowhere.safetensors: no imputer of the plan wants one: not used", study)
+		require.Contains(t, warnings, "generator nowhere.safetensors: there is no such file, and no imputer of the plan wants one: not used", study)
 		require.Regexp(t, `(?m)^generator:\n  weights: /.*/nowhere.safetensors\n[a-z]`, w.read(study+"/plan.yaml"), "without a hash")
 	}
 }

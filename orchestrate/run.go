@@ -91,13 +91,12 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	case !shard.IsZero() && job.ResolveOnly:
 		return Outcome{}, usage.Errorf("resolving only: want the whole plan, not %s of it", shard.Words())
 	}
-	if job.Out == "" {
-		temporary, err := os.MkdirTemp("", "assay-")
-		if err != nil {
+	temporary := job.Out == ""
+	if temporary {
+		if job.Out, err = os.MkdirTemp("", "assay-"); err != nil {
 			return Outcome{}, fmt.Errorf("making a temporary folder: %w", err)
 		}
-		defer os.RemoveAll(temporary)
-		job.Out = temporary
+		defer os.RemoveAll(job.Out)
 	}
 	prior, err := readPrior(job.Out)
 	if err != nil {
@@ -114,14 +113,18 @@ func Run(ctx context.Context, job Job) (Outcome, error) {
 	if prior == nil && job.MustExist {
 		return Outcome{}, usage.Errorf("resume: %s holds no run: leave --resume out to begin one", job.Out)
 	}
-	if len(job.Plan.Train) > 0 {
-		if err := job.Plan.missingData(); err != nil {
+	plan := applyPrior(job.Plan, prior)
+	if len(plan.Train) > 0 {
+		var warnings []string
+		if plan, warnings, err = checkBeforeTraining(ctx, plan, study, job.Open); err != nil {
 			return Outcome{}, err
 		}
-	}
-	plan, err := trainFirst(ctx, applyPrior(job.Plan, prior), job)
-	if err != nil {
-		return Outcome{}, err
+		for _, w := range warnings {
+			job.Progress(Event{Kind: Warning, Message: w})
+		}
+		if plan, err = trainFirst(ctx, plan, job, !temporary); err != nil {
+			return Outcome{}, err
+		}
 	}
 	backends, err := openDevices(job.Open, plan.Device, plan.Threads)
 	if errors.Is(err, usage.Err) {

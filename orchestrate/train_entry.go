@@ -179,17 +179,18 @@ func (p *Plan) wants(t TrainEntry) bool {
 }
 
 // trainFirst trains what the plan lists and returns the plan with the files
-// that came of it.
-func trainFirst(ctx context.Context, p *Plan, job Job) (*Plan, error) {
-	if len(p.Train) == 0 {
-		return p, nil
-	}
+// that came of it. kept is false where OUT does not outlive the run.
+func trainFirst(ctx context.Context, p *Plan, job Job, kept bool) (*Plan, error) {
 	files := map[string]string{}
 	for i, t := range p.Train {
 		if p.Code != "" && !p.wants(t) {
 			continue // the plan was resolved after the training, and names the file that came of it
 		}
 		folder := filepath.Join(job.Out, TrainFolder, t.Name)
+		shown := folder
+		if !kept {
+			shown = ""
+		}
 		data := t.Data
 		path, err := locate(data.Path)
 		if err != nil {
@@ -200,7 +201,7 @@ func trainFirst(ctx context.Context, p *Plan, job Job) (*Plan, error) {
 		outcome, err := RunTraining(ctx, TrainJob{
 			Net: t.Net, Imputer: t.Imputer, ImputerSettings: t.applyImputer, Weights: t.Weights, Classes: t.Classes, Preset: t.Preset, Data: data, Validation: t.Validation,
 			Optimizer: t.optimizer(), Settings: t.apply, Device: device, Precision: p.Precision, Threads: p.Threads,
-			Out: folder, Open: job.Open, Progress: job.Progress, Env: job.Env,
+			Out: folder, Open: job.Open, Progress: t.told(p, shown, job.Progress), Env: job.Env,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("training %s: %w", t.Name, err)

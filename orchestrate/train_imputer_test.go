@@ -474,14 +474,15 @@ func TestTrainingsOfNetsStayWhatTheyWere(t *testing.T) {
 }
 
 const gainPlan = `version: 1
-study: eval
+study: road
 train:
 - {name: fill, imputer: gain, data: {path: embedded:digits, limit: 100}, settings: {epochs: 2, width: 3, hintRate: 0.1}}
 generator: {weights: train:fill}
 nets:
 - {net: softmax-image, weights: train:one}
 data:
-- {path: embedded:digits, split: test, limit: 100}
+- {path: embedded:digits, split: test, limit: 10}
+grid: {order: random, imputer: gain, fractions: 0.5}
 batch: 8
 threads: 1
 `
@@ -490,8 +491,9 @@ threads: 1
 func TestPlansTrainImputers(t *testing.T) {
 	w := newWorld(t, 0)
 	text := strings.Replace(gainPlan, "generator:", "- {name: one, net: softmax-image, data: {path: embedded:digits, limit: 100}, settings: {epochs: 1, batchSize: 50}}\ngenerator:", 1)
+	measured := strings.Replace(gainPlan, "{net: softmax-image, weights: train:one}", "{net: tiny, weights: "+w.path("tiny.safetensors")+", preset: digits}", 1)
 	var said []string
-	_, err := orchestrate.Run(t.Context(), orchestrate.Job{Plan: w.parse(text), Out: w.path("out"), Open: w.backend.Opener(),
+	_, err := orchestrate.Run(t.Context(), orchestrate.Job{Plan: w.parse(measured), Out: w.path("out"), Open: w.backend.Opener(),
 		Progress: func(e orchestrate.Event) { said = append(said, e.Message) }})
 	require.NoError(t, err)
 	require.Contains(t, w.read("out/plan.yaml"), w.path("out/train/fill/best.safetensors"))
@@ -501,7 +503,7 @@ func TestPlansTrainImputers(t *testing.T) {
 		require.Contains(t, trained, line)
 	}
 	before := w.backend.Calls()
-	_, err = w.run(w.parse(text), "out")
+	_, err = w.run(w.parse(measured), "out")
 	require.NoError(t, err)
 	require.Equal(t, before, w.backend.Calls(), "neither trained nor measured again")
 	for _, c := range [][3]string{
