@@ -81,6 +81,9 @@ func (r *resolver) openGenerator(ctx context.Context) error {
 	switch {
 	case imputer == "" && g.IsZero():
 		return nil
+	case imputer == "" && slices.ContainsFunc(r.Plan.LeftOut, func(l LeftOut) bool { return r.Catalogue.wantsGenerator(l.imputer()) }):
+		g.Weights, g.Hash = absolute(g.Weights), "" // said when the plan was resolved
+		return nil
 	case imputer == "":
 		why := "no imputer of the plan wants one"
 		if err := findGenerator(g.Weights); err != nil {
@@ -115,6 +118,14 @@ func (r *resolver) openGenerator(ctx context.Context) error {
 	r.generator = opened
 	g.Weights, g.Hash = absolute(g.Weights), opened.Hash
 	return nil
+}
+
+// releaseGenerator lets go of a generator whose imputers have been left out of the grid:
+// it is no fact of the run, which goes on from its own plan without them.
+func (r *resolver) releaseGenerator() {
+	if _, imputer := r.generated(); imputer == "" && r.generator != nil {
+		r.generator, r.Plan.Generator.Hash = nil, ""
+	}
 }
 
 // generated finds a parameter of the plan's points with an imputer that wants a generator;

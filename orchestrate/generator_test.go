@@ -252,6 +252,11 @@ func TestMistakesWithGenerators(t *testing.T) {
 	w.closed()
 }
 
+// unmeasured are the rows of what was not measured.
+func unmeasured(o orchestrate.Outcome) []orchestrate.SummaryRow {
+	return slices.DeleteFunc(slices.Clone(o.Summary), func(row orchestrate.SummaryRow) bool { return row.N > 0 })
+}
+
 // Images of another size than the generator's are left out where others of the grid do.
 func TestGeneratorsForOtherImages(t *testing.T) {
 	w := newWorld(t, 2)
@@ -271,8 +276,35 @@ func TestGeneratorsForOtherImages(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	require.Equal(t, 2, outcome.Units)
-	require.Contains(t, warnings, "left out of the grid: imputer "+subst(says, w.dir))
+	require.Contains(t, warnings, "left out of the grid: net tiny: imputer "+subst(says, w.dir))
 	require.Equal(t, []string{"zero"}, slices.Collect(maps.Keys(w.idsBy("some"))))
+	// The summary says so, too, whoever writes it again.
+	reason := subst("imputer "+says, w.dir)
+	listed := []orchestrate.SummaryRow{{Net: "tiny", Params: orchestrate.Params{"data": "data", "imputer": "gain"}, Reading: orchestrate.ReadingNotMeasured, Reason: reason}}
+	require.Equal(t, listed, unmeasured(outcome))
+	resolved, err := orchestrate.LoadPlan(w.path("some/plan.yaml"))
+	require.NoError(t, err)
+	outcome, err = w.run(resolved, "some")
+	require.NoError(t, err)
+	require.Equal(t, listed, unmeasured(outcome))
+	// Published rows of it have the reason; rows that nothing measures have another.
+	p.Reference = []map[string]any{
+		{"net": "tiny", "imputer": "gain", "metric": "order-spearman", "value": .5}, {"imputer": "gain", "order": "morf", "fraction": .5, "metric": "accuracy", "value": .5},
+		{"imputer": "gain", "net": "other", "metric": "accuracy", "value": .5}, {"imputer": "zero", "order": "lerf", "metric": "accuracy", "value": .5}, {"order": "lerf", "metric": "accuracy", "value": .5},
+	}
+	outcome, err = w.run(p, "published")
+	require.NoError(t, err)
+	var reasons []string
+	for _, row := range unmeasured(outcome) {
+		reasons = append(reasons, row.Reason)
+	}
+	const none = "no unit of the plan measures it"
+	require.Equal(t, []string{reason, reason, none, none, none}, reasons)
+	folders := w.shards(p, 2)
+	outcome, err = w.merge("merged", folders...)
+	require.NoError(t, err)
+	require.Len(t, unmeasured(outcome), 5)
+	require.Equal(t, w.read("published/summary.csv"), w.read("merged/summary.csv"))
 
 	columns := w.columns("{reference: gain}")
 	columns.Generator.Weights = w.path("other.safetensors")

@@ -73,6 +73,10 @@ type Plan struct {
 	// where the grid has their last part with a hash of their content.
 	Files map[string]string `yaml:"files,omitempty"`
 
+	// LeftOut is what of the grid has nothing to measure, in resolved plans, whose grid has
+	// no points any more that fit nowhere.
+	LeftOut []LeftOut `yaml:"leftOut,omitempty"`
+
 	// AppliedScale is the scale that was applied, "" for none.
 	AppliedScale string `yaml:"appliedScale,omitempty"`
 

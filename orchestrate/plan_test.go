@@ -157,7 +157,7 @@ func TestGridOfSolvers(t *testing.T) {
 	outcome, warnings = grid("{edge: [4, 7], iterations: 2, solver: [sa, exact, complete-search]}")
 	require.Equal(t, 4, outcome.Units)
 	require.Len(t, warnings, 1)
-	require.Contains(t, warnings[0], "left out of the grid: edge 7: trace: solver exact")
+	require.Contains(t, warnings[0], "left out of the grid: net tiny: edge 7: trace: solver exact")
 	require.Contains(t, warnings[0], "; edge 7: trace: solver complete-search", "all of them")
 	outcome, warnings = grid("{edge: 2, iterations: 2, solver: [sa, complete-search], schedule: [paper, joint]}")
 	require.Equal(t, 2, outcome.Units)

@@ -157,10 +157,10 @@ func (r *Resolved) notMeasured(rows []SummaryRow) []SummaryRow {
 		}
 		data, _ := row.Params["data"].(string)
 		if row.Reason = plain(orEmpty(ref[reasonKey])); row.Reason == "" {
-			row.Reason = r.whyNot(row.Net, data)
+			row.Reason = r.whyNot(row.Net, data, ref)
 		}
 		row.read(ref)
-		told[row.Net], told["data "+data] = true, true
+		told[row.Net], told["data "+data], told["reason "+row.Net+" "+row.Reason] = true, true, true
 		out = append(out, row)
 	}
 	for _, n := range r.Plan.Nets {
@@ -174,11 +174,16 @@ func (r *Resolved) notMeasured(rows []SummaryRow) []SummaryRow {
 			out = append(out, SummaryRow{Params: Params{"data": name}, Reading: ReadingNotMeasured, Reason: d.Absent})
 		}
 	}
+	for _, l := range r.Plan.LeftOut {
+		if !told["reason "+l.Net+" "+l.Reason] {
+			out = append(out, l.row())
+		}
+	}
 	return out
 }
 
-// whyNot is the reason why nothing was measured on a net and data.
-func (r *Resolved) whyNot(net, data string) string {
+// whyNot is the reason why nothing was measured of a published row, on a net and data.
+func (r *Resolved) whyNot(net, data string, ref map[string]any) string {
 	for _, n := range r.Plan.Nets {
 		if n.Absent != "" && n.name() == net {
 			return n.Absent
@@ -187,6 +192,11 @@ func (r *Resolved) whyNot(net, data string) string {
 	for _, d := range r.Plan.Data {
 		if d.Absent != "" && (d.Name == data || len(r.Plan.Data) == 1) {
 			return d.Absent
+		}
+	}
+	for _, l := range r.Plan.LeftOut {
+		if l.covers(ref) {
+			return l.Reason
 		}
 	}
 	if r.Plan.AppliedScale != "" {

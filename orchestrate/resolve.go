@@ -132,7 +132,7 @@ func resolve(ctx context.Context, p *Plan, study Study, b Backend, tuning Tuning
 		plan.scales = sortedKeys(plan.Scale)
 	}
 	plan.Version, plan.Scale, plan.Code = PlanVersion, nil, study.Code
-	plan.Nets, plan.Data = slices.Clone(p.Nets), slices.Clone(p.Data)
+	plan.Nets, plan.Data, plan.LeftOut = slices.Clone(p.Nets), slices.Clone(p.Data), slices.Clone(p.LeftOut)
 	plan.Device = b.Device()
 	if plan.Precision == "" {
 		plan.Precision = "f32"
@@ -192,6 +192,7 @@ func (r *resolver) all(ctx context.Context) error {
 	if err := r.checkItems(); err != nil {
 		return err
 	}
+	r.releaseGenerator()
 	if r.Plan.Batch == 0 {
 		n, err := r.batch(ctx)
 		if err != nil {
@@ -532,7 +533,7 @@ func (r *resolver) hash(ctx context.Context, d *ResolvedData) (string, error) {
 // checkItems checks that nets, data and points go together. Points that mean
 // nothing for any of them are left out where others remain.
 func (r *resolver) checkItems() error {
-	var left leftOut
+	var left omissions
 	var bad []*badMaps
 	fitting := make([]bool, len(r.Points))
 	for _, n := range r.Nets {
@@ -553,7 +554,7 @@ func (r *resolver) checkItems() error {
 				var maps *badMaps
 				switch {
 				case errors.As(err, &skip):
-					left.add(err)
+					left.add(n, d, point, err)
 				case errors.As(err, &maps):
 					bad = append(bad, maps)
 				case err != nil:
@@ -568,8 +569,13 @@ func (r *resolver) checkItems() error {
 		return r.Plan.errorf("$.grid", "%w", joinBadMaps(bad))
 	}
 	r.warnTargets()
-	if left.first == nil {
+	if left.parts == nil {
 		return nil
+	}
+	for _, l := range left.list(r.Points) {
+		if !slices.ContainsFunc(r.Plan.LeftOut, l.same) {
+			r.Plan.LeftOut = append(r.Plan.LeftOut, l)
+		}
 	}
 	var points []Params
 	for k, point := range r.Points {

@@ -283,7 +283,11 @@ func (l *leftOut) add(err error) {
 	if l.first == nil {
 		l.first = err
 	}
-	if text := err.Error(); !slices.Contains(l.texts, text) {
+	l.addText(err.Error())
+}
+
+func (l *leftOut) addText(text string) {
+	if !slices.Contains(l.texts, text) {
 		l.texts = append(l.texts, text)
 	}
 }

@@ -84,7 +84,7 @@ func fitTransfer(r *Resolved, n *ResolvedNet, d *ResolvedData, p Params) (Params
 		r.warnOnce(fmt.Sprintf("nets %s and %s see other parts of an image (presets %s and %s): their patches are not the same places", first.Name, n.Name, first.Preset.ID, n.Preset.ID))
 	}
 	if source := p.Text(sourceKey); source != "" && source != n.Name {
-		return nil, &inapplicable{usage.Errorf("transfer: no search on net %s, the source is %s", n.Name, source)}
+		return nil, &inapplicable{&elsewhere{usage.Errorf("transfer: no search on net %s, the source is %s", n.Name, source)}}
 	}
 	out, err := fitTrace(r, n, d, p)
 	if err != nil {
