@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/assay-xai/assay/dataset"
@@ -23,6 +24,8 @@ type GeneratorPlan struct {
 	Weights string `yaml:"weights,omitempty"`
 
 	Hash string `yaml:"hash,omitempty"`
+	// About says in resolved plans what the file says of its training.
+	About string `yaml:"about,omitempty"`
 }
 
 // IsZero lets omitempty leave out what was not given.
@@ -41,6 +44,8 @@ type openedGenerator struct {
 	path string
 	// shape of the images that it imputes, [C,H,W].
 	shape []int
+	// about is what the file says of its training, in words; "" for nothing.
+	about string
 	// scale is what raw values were divided by when it was trained; 0: the file does not say.
 	scale float64
 }
@@ -82,7 +87,7 @@ func (r *resolver) openGenerator(ctx context.Context) error {
 	case imputer == "" && g.IsZero():
 		return nil
 	case imputer == "" && slices.ContainsFunc(r.Plan.LeftOut, func(l LeftOut) bool { return r.Catalogue.wantsGenerator(l.imputer()) }):
-		g.Weights, g.Hash = absolute(g.Weights), "" // said when the plan was resolved
+		g.Weights, g.Hash, g.About = absolute(g.Weights), "", "" // said when the plan was resolved
 		return nil
 	case imputer == "":
 		why := "no imputer of the plan wants one"
@@ -90,7 +95,7 @@ func (r *resolver) openGenerator(ctx context.Context) error {
 			why = "there is no such file, and " + why
 		}
 		r.warnOnce(fmt.Sprintf("generator %s: %s: not used", g.Weights, why))
-		g.Weights, g.Hash = absolute(g.Weights), "" // a hash would be a fact of the run
+		g.Weights, g.Hash, g.About = absolute(g.Weights), "", "" // a hash would be a fact of the run
 		return nil
 	case g.Weights == "":
 		s, err := ParseSpec(imputer)
@@ -116,7 +121,7 @@ func (r *resolver) openGenerator(ctx context.Context) error {
 		}
 	}
 	r.generator = opened
-	g.Weights, g.Hash = absolute(g.Weights), opened.Hash
+	g.Weights, g.Hash, g.About = absolute(g.Weights), opened.Hash, opened.about
 	return nil
 }
 
@@ -124,7 +129,7 @@ func (r *resolver) openGenerator(ctx context.Context) error {
 // it is no fact of the run, which goes on from its own plan without them.
 func (r *resolver) releaseGenerator() {
 	if _, imputer := r.generated(); imputer == "" && r.generator != nil {
-		r.generator, r.Plan.Generator.Hash = nil, ""
+		r.generator, r.Plan.Generator.Hash, r.Plan.Generator.About = nil, "", ""
 	}
 }
 
@@ -165,6 +170,7 @@ func openGenerator(path string) (*openedGenerator, error) {
 	for _, n := range mean.Shape {
 		out.shape = append(out.shape, int(n))
 	}
+	out.about = aboutGenerator(path, sd.Metadata)
 	if preset, ok := metadataPreset(sd); ok {
 		out.scale = preset.Scale
 	}
@@ -174,6 +180,26 @@ func openGenerator(path string) (*openedGenerator, error) {
 		}
 	}
 	return out, nil
+}
+
+// aboutGenerator is what is known of a generator's training: from its file, and the data's
+// name from the settings beside it where they are those of this file.
+func aboutGenerator(path string, metadata map[string]string) string {
+	var parts []string
+	if epoch := metadata["epoch"]; epoch != "" {
+		parts = append(parts, "epoch "+epoch)
+	}
+	if v, err := strconv.ParseFloat(metadata["validationError"], 64); err == nil {
+		parts = append(parts, fmt.Sprintf("validation error (MSE) %.4g", v))
+	}
+	if hash := metadata["data"]; hash != "" {
+		data := fmt.Sprintf("data %.12s", hash)
+		if p, err := readPriorTraining(filepath.Dir(path)); err == nil && p != nil && p.Data.Hash == hash {
+			data = "trained on " + p.Data.EntryName()
+		}
+		parts = append(parts, data)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // findGenerator says what is wrong with a path that names no file.

@@ -30,6 +30,7 @@ func TestPlansTrainTheirGenerator(t *testing.T) {
 	_, err := w.run(w.trained(grid), "whole")
 	require.NoError(t, err)
 	require.Contains(t, w.read("whole/plan.yaml"), "generator:\n  weights: "+w.path("whole/train/mine/best.safetensors")+"\n  hash: ")
+	require.Regexp(t, `(?m)^  about: epoch [12], validation error \(MSE\) 0?\.\d+, trained on embedded:digits:train$`, w.read("whole/plan.yaml"))
 	for _, plan := range []string{"", "whole/plan.yaml"} {
 		p := w.trained(grid)
 		if plan != "" {

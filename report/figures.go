@@ -63,7 +63,7 @@ func figureKinds() []figureKind {
 		{"progress", progressFigure},
 		{"curves", curvesFigure},
 		{"heatmaps", heatFigure},
-		{"strips", filmFigure},
+		{stripsKind, filmFigure},
 		{"gap", gapFigure},
 		{"score-curves", scoreCurvesFigure},
 	}

@@ -40,6 +40,12 @@ type planInfo struct {
 		Items  int    `yaml:"items"`
 		Absent string `yaml:"absent"`
 	} `yaml:"data"`
+	// Generator is the trained part of imputers that are nets.
+	Generator struct {
+		Weights string `yaml:"weights"`
+		Hash    string `yaml:"hash"`
+		About   string `yaml:"about"`
+	} `yaml:"generator"`
 	// Files are the paths of the files that the grid names, by NAME#HASH.
 	Files     map[string]string `yaml:"files"`
 	Grid      map[string]any    `yaml:"grid"`

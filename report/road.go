@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -18,6 +19,8 @@ type roadPage struct {
 	Heats    []roadHeat
 	Films    []roadFilm
 	Runtime  *roadRuntime
+	// StripsFirst puts the films before everything else.
+	StripsFirst bool
 
 	facts []fact
 }
@@ -31,6 +34,10 @@ type roadPanel struct {
 // roadImputer is what one imputer shows.
 type roadImputer struct {
 	ID, Anchor string
+	// Generator says what a trained imputer was made of; "" of others.
+	Generator string
+	// Single says that there is one method, which nothing is compared with.
+	Single bool
 	// Orders heads the columns of Overview: morf and lerf, where they are.
 	Orders   []string
 	Overview []roadOverview
@@ -134,9 +141,12 @@ func (r *run) roadPage(ctx context.Context) (*roadPage, error) {
 	rows = slices.DeleteFunc(rows, func(row roadRow) bool { return row.N == 0 || row.Mean == nil || row.Lo == nil || row.Hi == nil })
 	var consistency roadConsistency
 	r.readJSON("consistency.json", &consistency)
-	p.Verdicts, p.Heats = consistency.Verdicts, roadHeats(consistency)
+	p.StripsFirst = r.stripsFirst()
 	contests := r.readContests()
 	name := roadNames(rows)
+	if len(roadMethods(rows, name)) > 1 {
+		p.Verdicts, p.Heats = consistency.Verdicts, roadHeats(consistency)
+	}
 	var places []roadPlace
 	for _, row := range rows {
 		if at := row.place(); row.text("imputer") != "" && row.text("order") != orderRandom && row.text("order") != "" && !slices.Contains(places, at) {
@@ -157,6 +167,7 @@ func (r *run) roadPage(ctx context.Context) (*roadPage, error) {
 		panel := roadPanel{Title: at.title(places), Anchor: fmt.Sprintf("place-%d", i+1)}
 		for j, imputer := range imputersOf(rows, at) {
 			block := newRoadImputer(imputer, at, rows, contests, name)
+			block.Generator = r.generatorOf(imputer)
 			block.Anchor = fmt.Sprintf("imputer-%d-%d", i+1, j+1)
 			panel.Imputers = append(panel.Imputers, block)
 			r.blocks = append(r.blocks, figureBlock{ID: block.Anchor, Charts: block.Charts})
@@ -169,6 +180,30 @@ func (r *run) roadPage(ctx context.Context) (*roadPage, error) {
 	}
 	p.facts = r.roadFacts(rows, name)
 	return p, nil
+}
+
+// stripsFirst says whether the plan asks for strips, which road has anyway: where it does
+// they are what the plan is about.
+func (r *run) stripsFirst() bool {
+	figures := r.plan.Report.Figures
+	r.plan.Report.Figures = slices.DeleteFunc(slices.Clone(figures), func(f figureSpec) bool { return f.Kind == stripsKind })
+	return len(r.plan.Report.Figures) < len(figures)
+}
+
+// stripsKind is the kind of figure that shows pictures with ever more removed.
+const stripsKind = "strips"
+
+// generatorOf says what an imputer was made of that was trained; "" of others.
+func (r *run) generatorOf(imputer string) string {
+	g := r.plan.Generator
+	if id, _, _ := strings.Cut(imputer, "("); id != "gain" || g.Hash == "" {
+		return ""
+	}
+	text := fmt.Sprintf("generator %s, %.12s", filepath.Base(g.Weights), g.Hash)
+	if g.About != "" {
+		text += ": " + g.About
+	}
+	return text
 }
 
 // title names a place by what differs from others.
@@ -232,11 +267,12 @@ func newRoadImputer(imputer string, at roadPlace, all []roadRow, contests []cont
 		}
 	}
 	methods := roadMethods(rows, name)
+	out.Single = len(methods) == 1
 	out.overview(rows, own, methods, name)
 	out.lines(rows, methods, name)
 	out.Charts, out.More = roadCharts(rows, methods, name)
 	for _, c := range own {
-		if c.Setting["fraction"] != nil || c.Metric == "mean-probability" && out.Metric == "accuracy" {
+		if out.Single || c.Setting["fraction"] != nil || c.Metric == "mean-probability" && out.Metric == "accuracy" {
 			continue
 		}
 		if plot := rankPlot(c, ranked(c)); plot != nil {
@@ -294,7 +330,7 @@ func (o *roadImputer) overview(rows []roadRow, contests []contest, methods []str
 	for _, m := range methods {
 		line := roadOverview{Method: m, Combined: scoreCell{Text: missing}, Map: missing}
 		for _, order := range o.Orders {
-			line.Means = append(line.Means, newScoreCell(*find(mean, order), m))
+			line.Means = append(line.Means, o.cell(*find(mean, order), m))
 			sum, n := 0.0, 0.0
 			for _, row := range rows {
 				if row.Metric == "mask-variation" && name(row) == m && row.text("order") == order {
@@ -307,9 +343,9 @@ func (o *roadImputer) overview(rows []roadRow, contests []contest, methods []str
 			}
 			line.Masks = append(line.Masks, mask)
 		}
-		if c := find("road-combined", ""); c != nil {
+		if c := find("road-combined", ""); c != nil && len(o.Orders) > 1 {
 			o.Combined = true
-			line.Combined = newScoreCell(*c, m)
+			line.Combined = o.cell(*c, m)
 		}
 		for _, row := range rows {
 			if row.Metric == "map-variation" && name(row) == m {
@@ -319,6 +355,15 @@ func (o *roadImputer) overview(rows []roadRow, contests []contest, methods []str
 		}
 		o.Overview = append(o.Overview, line)
 	}
+}
+
+// cell is a method's; where there is one method it has no rank.
+func (o *roadImputer) cell(c contest, method string) scoreCell {
+	cell := newScoreCell(c, method)
+	if o.Single {
+		cell.Rank, cell.Best, cell.Style = "", false, ""
+	}
+	return cell
 }
 
 // lines are the numbers of the curves.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -163,4 +164,53 @@ func TestRoadPageUnderWay(t *testing.T) {
 	text := f.write(Options{})
 	require.Contains(t, text, "There is no summary yet")
 	require.Contains(t, text, "consistency.json cannot be read")
+}
+
+// A run of one method in one order ranks nothing; where its plan asks for strips they come first.
+func TestRoadPageOfOneMethod(t *testing.T) {
+	f := newFakeRun(t)
+	f.file("plan.yaml", "version: 1\nstudy: road\nnets: [{net: tiny, name: tiny}]\ndata: [{path: p, name: p}]\nreport: {figures: [{kind: strips}]}\n"+
+		"generator: {weights: /some/best.safetensors, hash: 0123456789abcdef, about: 'epoch 3, data <x>'}\n")
+	summary, contests := []map[string]any{}, []map[string]any{}
+	for i, imputer := range []string{"zero", "gain"} {
+		params := map[string]any{"target": "label", "order": "morf", "imputer": imputer, "fractions": "0.5", "method": "gradient", "ties": "random", "reduce": "sum"}
+		f.add(record.Record{ID: fmt.Sprint(i), Study: "road", Net: "tiny", Image: "x", Params: params, Road: &record.Road{Order: "morf", Imputer: imputer}})
+		own := map[string]any{"fraction": .5}
+		for k, v := range params {
+			own[k] = v
+		}
+		summary = append(summary, map[string]any{"net": "tiny", "params": own, "metric": "accuracy", "mean": .25, "lo": .2, "hi": .3, "n": 2})
+		for metric, order := range map[string]string{"mean-accuracy": "morf", "road-combined": ""} {
+			setting := map[string]any{"imputer": imputer, "ties": "random"}
+			if order != "" {
+				setting["order"] = order
+			}
+			contests = append(contests, map[string]any{"net": "tiny", "target": "label", "metric": metric, "setting": setting,
+				"competitors": []competitor{{Name: "gradient", Mean: .25, Lo: .2, Hi: .3, N: 2, Rank: 1, RankLo: 1, RankHi: 1, Best: 1}}})
+		}
+	}
+	strip := map[string]any{"id": "0", "file": "0.png", "image": "x", "method": "gradient", "order": "morf", "imputer": "zero", "target": 1, "width": 8, "height": 8,
+		"fractions": []float64{.5}, "probabilities": []float64{.9}, "predicted": []int{1}}
+	for name, v := range map[string]any{"summary.json": summary, "contests.json": contests, "strips/index.json": []any{strip},
+		"consistency.json": map[string]any{"agreements": []any{}, "verdicts": []string{"There is one method, gradient: nothing to rank."}}} {
+		text, err := json.Marshal(v)
+		require.NoError(t, err)
+		f.file(name, string(text))
+	}
+	var b bytes.Buffer
+	require.NoError(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 8, 8))))
+	f.file("strips/0.png", b.String())
+	text := f.write(Options{})
+	page := parse(t, text)
+	for _, absent := range []string{"#stable", "svg.intervals", "#consistency", "td.best"} {
+		require.Empty(t, page.all(absent), absent)
+	}
+	require.NotContains(t, text, "rank 1")
+	require.NotContains(t, text, "ROADCombined")
+	require.Len(t, page.all("#strips"), 1)
+	require.Less(t, strings.Index(text, `id="strips"`), strings.Index(text, `id="imputer-1-1"`))
+	require.NotContains(t, text, "figure strips")
+	require.NotContains(t, page.one(t, "#imputer-1-1").text, "generator")
+	require.Contains(t, page.one(t, "#imputer-1-2").text, "generator best.safetensors, 0123456789ab: epoch 3, data <x>")
+	require.Contains(t, page.one(t, "#imputer-1-1").text, "0.2500")
 }
