@@ -124,7 +124,9 @@ func (e Entry) complete(what string, s Spec) (Spec, error) {
 		out.Params[p.Name] = v
 	}
 	for name := range s.Params {
-		if _, ok := out.Params[name]; !ok {
+		if _, ok := out.Params[name]; !ok && len(names) == 0 {
+			return Spec{}, usage.Errorf("%s %s: parameter %q: %[2]s has no parameters", what, s.Name, name)
+		} else if !ok {
 			return Spec{}, usage.Errorf("%s %s: parameter %q: %s", what, s.Name, name, DidYouMean(name, names))
 		}
 	}

@@ -43,7 +43,7 @@ func TestGeneratorMistakes(t *testing.T) {
 		"--methods weights --imputers gain --generator nowhere":                "nowhere",
 		"--methods weights --imputers gain --generator w.safetensors":          "w.safetensors is no generator",
 		"--methods weights --imputers gain --generator other.safetensors":      "imputes images of 1x8x8, and the net takes 3x8x8",
-		"--methods weights --imputers gain(x=1) --generator other.safetensors": `parameter "x"`,
+		"--methods weights --imputers gain(x=1) --generator other.safetensors": `imputer gain: parameter "x": gain has no parameters`,
 	})
 	s.refuses("score", map[string]string{"--methods weights --metrics deletion(reference=gain)": "metrics take references that are an image's own"})
 }

@@ -198,14 +198,16 @@ func listCommand(env environment) *cli.Command {
 			"assay list layers --net ID  the layers alone, by which attribution methods and randomisation tests address them\n" +
 			"assay list methods          attribution methods with their parameters (--json: with ranges), given as METHOD(name=value);\n" +
 			"                            one that stands first in parentheses is what an ensemble is made of: smoothgrad(integrated-gradients,samples=15)\n" +
+			"assay list methods ID       one method, with what its parameters mean\n" +
+			"assay list imputers ID      one imputer, likewise\n" +
 			"assay list metrics          metrics of maps (assay score) with direction, needs and parameters, and the numbers of every study",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "net", Usage: "with layers: the net whose layers are listed, an `ID` or a net file"},
 		}, outputFlags()...),
 		Action: func(c *cli.Context) error {
 			what, only := c.Args().First(), c.Args().Get(1)
-			if c.NArg() != 1 && !(c.NArg() == 2 && (what == "nets" || what == "layers")) {
-				return usage.Errorf("assay list takes one of %s; nets and layers may be followed by the id of a net", strings.Join(names, ", "))
+			if c.NArg() != 1 && !(c.NArg() == 2 && slices.Contains([]string{"nets", "layers", "methods", "imputers"}, what)) {
+				return usage.Errorf("assay list takes one of %s; nets and layers may be followed by the id of a net, methods and imputers by one of theirs", strings.Join(names, ", "))
 			}
 			switch what {
 			case "nets":
@@ -227,6 +229,15 @@ func listCommand(env environment) *cli.Command {
 				lines, err := s.list(c.Context, env)
 				if err != nil {
 					return err
+				}
+				if only != "" {
+					if lines, err = oneOf(what, only, lines); err != nil {
+						return err
+					}
+				}
+				if only != "" && !c.Bool("json") {
+					printEntry(env, lines[0])
+					return nil
 				}
 				if what == "methods" && !c.Bool("json") {
 					printMethods(env, lines)

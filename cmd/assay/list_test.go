@@ -123,3 +123,27 @@ func TestFetchComplains(t *testing.T) {
 		require.Empty(t, left)
 	}
 }
+
+// One imputer or method, with what its parameters mean.
+func TestListOne(t *testing.T) {
+	s := newShop(t, 0)
+	code, out, errs := s.assay("list imputers gain")
+	require.Equal(t, 0, code, errs)
+	require.Contains(t, out, "trained first: assay train --imputer gain --data DATA --out gain, then --generator gain/best.safetensors")
+	require.Contains(t, out, "parameters: none")
+	code, out, errs = s.assay("list imputers blur")
+	require.Equal(t, 0, code, errs)
+	require.Regexp(t, `(?m)^kernel +int +31 `, out)
+	require.NotContains(t, out, "trained first")
+	code, out, errs = s.assay("list methods mean --json")
+	require.Equal(t, 0, code, errs)
+	var list []listed
+	require.NoError(t, json.Unmarshal([]byte(out), &list))
+	require.Len(t, list, 1)
+	require.Equal(t, "mean", list[0].ID)
+	for words, want := range map[string]string{"imputers gian": `list imputers: "gian": did you mean gain`, "presets digits": "methods and imputers by one of theirs"} {
+		code, _, errs = s.assay("list " + words)
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, errs, want)
+	}
+}

@@ -44,16 +44,17 @@ class Gain : public Imputer {
 }  // namespace
 
 ImputerEntry gain_imputer() {
-  return {.id = "gain",
-          .summary =
-              "what a generator makes of the rest, trained so that it cannot be told from the original (GAN)",
-          .paper = "ROAD, appendix B; Yoon et al. 2018",
-          .parameters = nlohmann::json::array(),
-          .reference = nullptr,
-          .make = [](const ImputerInput& input, const Parameters&) -> std::unique_ptr<Imputer> {
-            return std::make_unique<Gain>(input);
-          },
-          .of_generator = true};
+  return {
+      .id = "gain",
+      .summary =
+          "what a trained generator makes of the rest (GAN): assay train --imputer gain, then --generator",
+      .paper = "ROAD, appendix B; Yoon et al. 2018",
+      .parameters = nlohmann::json::array(),
+      .reference = nullptr,
+      .make = [](const ImputerInput& input, const Parameters&) -> std::unique_ptr<Imputer> {
+        return std::make_unique<Gain>(input);
+      },
+      .of_generator = true};
 }
 
 }  // namespace assay
