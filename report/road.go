@@ -445,8 +445,9 @@ func roadCharts(rows []roadRow, methods []string, name func(roadRow) string) (ch
 			if len(lines) == 0 {
 				continue
 			}
+			// The same axes throughout: panels of orders and imputers are to be compared.
 			words := map[string][2]string{"accuracy": {"Accuracy", "accuracy"}, "probability": {"Probability of the target", "probability"}}[metric]
-			charts = append(charts, newChart(words[0]+", "+orderWords(order), lines, "fraction of pixels removed", words[1], false))
+			charts = append(charts, newChart(words[0]+", "+orderWords(order), lines, "fraction of pixels removed", words[1], true))
 		}
 	}
 	return charts, more
