@@ -1,10 +1,12 @@
 package orchestrate
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,6 +86,28 @@ func checkOutside(out string, data []DataPlan) error {
 		}
 	}
 	return nil
+}
+
+// writeOrigin writes what results come from: the plan as text, and beside it the environment,
+// with what the program says of itself, and the names of classes where there are some.
+func writeOrigin(ctx context.Context, b Backend, plan string, text []byte, program map[string]any, classes []string) error {
+	if err := writeFile(plan, text); err != nil {
+		return err
+	}
+	env, err := b.Runtime(ctx)
+	if err != nil {
+		return err
+	}
+	all := map[string]any{"runtime": env}
+	maps.Copy(all, program)
+	out := filepath.Dir(plan)
+	if err := writeJSON(filepath.Join(out, EnvFile), all); err != nil {
+		return err
+	}
+	if classes == nil {
+		return nil
+	}
+	return writeJSON(filepath.Join(out, ClassesFile), classes)
 }
 
 // sweep removes temporary files that a killed run has left. It may only be

@@ -277,24 +277,7 @@ func (r *run) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(out, PlanFile), text); err != nil {
-		return err
-	}
-	env, err := r.Backend.Runtime(ctx)
-	if err != nil {
-		return err
-	}
-	all := map[string]any{"runtime": env}
-	for k, v := range r.job.Env {
-		all[k] = v
-	}
-	if err := writeJSON(filepath.Join(out, EnvFile), all); err != nil {
-		return err
-	}
-	if names := r.ClassNames(); names != nil {
-		return writeJSON(filepath.Join(out, ClassesFile), names)
-	}
-	return nil
+	return writeOrigin(ctx, r.Backend, filepath.Join(out, PlanFile), text, r.job.Env, r.ClassNames())
 }
 
 // work runs the units that have no record yet.

@@ -180,24 +180,11 @@ func (r *training) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(out, TrainFile), text); err != nil {
-		return err
+	classes := r.set.ClassNames
+	if p.Imputer != nil {
+		classes = nil
 	}
-	env, err := r.b.Runtime(ctx)
-	if err != nil {
-		return err
-	}
-	all := map[string]any{"runtime": env}
-	for k, v := range r.job.Env {
-		all[k] = v
-	}
-	if err := writeJSON(filepath.Join(out, EnvFile), all); err != nil {
-		return err
-	}
-	if r.set.ClassNames != nil && p.Imputer == nil {
-		return writeJSON(filepath.Join(out, ClassesFile), r.set.ClassNames)
-	}
-	return nil
+	return writeOrigin(ctx, r.b, filepath.Join(out, TrainFile), text, r.job.Env, classes)
 }
 
 // sweepTraining removes temporary files that a killed training has left.
