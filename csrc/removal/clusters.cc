@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "removal/stencil.h"
@@ -12,8 +10,7 @@ namespace assay {
 namespace {
 
 // With eight neighbours holes of random pixels join up from .41 on (the percolation threshold);
-// below this share larger ones than kMost
-// are rare, and multigrid is slower.
+// below this share larger ones than kMost are rare, and multigrid is slower.
 constexpr double kMostShare = .17;
 
 // Calls visit(neighbour, weight) for the pixels around pixel p.

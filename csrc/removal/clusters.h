@@ -14,7 +14,7 @@ class Clusters {
   static constexpr int kMost = 48;
 
   // Finds the holes of removed [height,width]. False where one is larger, or so many pixels are
-  // removed that one probably is: then nothing is kept.
+  // removed that one probably is: then there is nothing to fill.
   bool find(const bool* removed, int64_t height, int64_t width);
 
   // Fills them in values [channels,height,width] by a factorisation each, in double. Filled pixels

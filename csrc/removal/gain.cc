@@ -1,6 +1,7 @@
 // GAN imputation (ROAD, appendix B): a generator fills in what is removed, from what is left and from
 // noise. It was trained so that nobody can tell which pixels are its own.
 #include "api/error.h"
+#include "removal/filled.h"
 #include "removal/generator.h"
 #include "removal/imputer.h"
 #include "removal/philox.h"
@@ -20,13 +21,11 @@ class Gain : public Imputer {
     }
     mean_ = per_channel(input, input.mean, "mean");
     std_ = per_channel(input, input.std, "std");
-    const int64_t rows = images_.size(0), pixels = images_.size(2) * images_.size(3);
-    at::Tensor noise = at::empty({rows, images_.size(2), images_.size(3)}, at::kDouble);
-    double* const to = noise.data_ptr<double>();
-    for (int64_t i = 0; i < rows * pixels; ++i) {
-      to[i] = philox_normal(input.keys[i / pixels], static_cast<uint64_t>(i % pixels), 0);
-    }
-    noise_ = noise.to(images_.scalar_type()).to(images_.device());
+    const auto pixels = static_cast<uint64_t>(images_.size(2) * images_.size(3));
+    noise_ = filled({images_.size(0), images_.size(2), images_.size(3)},
+                    [&](uint64_t i) { return philox_normal(input.keys[i / pixels], i % pixels, 0); })
+                 .to(images_.scalar_type())
+                 .to(images_.device());
   }
 
   at::Tensor fill(const std::vector<int64_t>& which, const at::Tensor& removed, int32_t*) override {

@@ -29,7 +29,7 @@ const at::Tensor& find(const State& state, const std::string& name) {
 std::vector<std::pair<std::string, at::Tensor>> folded(const Graph& graph, const State& state) {
   std::map<std::string, int64_t> normed;  // names of weights, and the axis of their outputs
   for (const Op& op : graph.ops) {
-    if (op.kind != OpKind::kConv2d && op.kind != OpKind::kConvTranspose2d) continue;
+    if (!has_spectral_norm(op.kind)) continue;
     normed[graph.parameters[static_cast<size_t>(op.parameters[0])].name] = output_axis(op.kind);
   }
   std::vector<std::pair<std::string, at::Tensor>> out;

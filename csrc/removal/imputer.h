@@ -13,9 +13,10 @@
 #include <vector>
 
 #include "api/parameters.h"
-#include "removal/generator.h"
 
 namespace assay {
+
+class Generator;  // removal/generator.h
 
 struct ImputerInput {
   at::Tensor images;                           // [N,C,H,W] or [N,F], normalised

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/error.h"
+#include "removal/filled.h"
 #include "removal/harmonic.h"
 #include "removal/imputer.h"
 #include "removal/philox.h"
@@ -116,17 +117,12 @@ class NoisyLinear : public Imputer {
 
   // sigma / std of the channel times standard normals of (key, element of [C,H,W], draw).
   at::Tensor draw(const std::vector<uint64_t>& keys, const std::vector<int64_t>& draws) const {
-    const int64_t rows = static_cast<int64_t>(keys.size()), each = input_.images[0].numel();
+    const auto each = static_cast<uint64_t>(input_.images[0].numel());
     std::vector<int64_t> shape = input_.images.sizes().vec();
-    shape[0] = rows;
-    at::Tensor noise = at::empty(shape, at::kDouble);
-    double* const to = noise.data_ptr<double>();
-    at::parallel_for(0, rows * each, 4096, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const size_t row = static_cast<size_t>(i / each);
-        const uint64_t number = draws.empty() ? 0 : static_cast<uint64_t>(draws[row]);
-        to[i] = philox_normal(keys[row], static_cast<uint64_t>(i % each), number);
-      }
+    shape[0] = static_cast<int64_t>(keys.size());
+    const at::Tensor noise = filled(shape, [&](uint64_t i) {
+      const size_t row = i / each;
+      return philox_normal(keys[row], i % each, draws.empty() ? 0 : static_cast<uint64_t>(draws[row]));
     });
     return (noise.to(input_.images.device()) * (sigma_ / std_.to(at::kDouble)))
         .to(input_.images.scalar_type());

@@ -1,6 +1,5 @@
 #include "train/gain_trainer.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -9,6 +8,7 @@
 
 #include "api/error.h"
 #include "nets/gain.h"
+#include "removal/filled.h"
 #include "removal/philox.h"
 #include "train/guards.h"
 #include "train/key.h"
@@ -30,20 +30,6 @@ Graph discriminator_graph(const GainOptions& o) {
 
 void want(bool good, const char* name, double value, const char* range) {
   if (!good) throw invalid("gain ", name, " ", value, ": want ", range);
-}
-
-// [n,1,H,W] on the CPU in double: value(image, element) of pixels.
-template <typename Value>
-at::Tensor filled(int64_t n, int64_t height, int64_t width, const Value& value) {
-  at::Tensor out = at::empty({n, 1, height, width}, at::kDouble);
-  double* const to = out.data_ptr<double>();
-  const int64_t pixels = height * width;
-  at::parallel_for(0, n * pixels, 4096, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      to[i] = value(static_cast<uint64_t>(i / pixels), static_cast<uint64_t>(i % pixels));
-    }
-  });
-  return out;
 }
 
 // The number of a pass of a step: of the discriminator's, of the generator's.
@@ -94,12 +80,13 @@ GainTrainer::Draws GainTrainer::draws(const char* purpose, int64_t number, int64
 
 GainTrainer::Masked GainTrainer::masked(const at::Tensor& images, const Draws& d) const {
   const auto pixels = static_cast<uint64_t>(input()[1] * input()[2]);
+  const uint64_t first = d.place * pixels;
   const at::Tensor removed =
-      filled(images.size(0), input()[1], input()[2],
-             [&](uint64_t image, uint64_t pixel) {
-               const uint64_t at = d.place + image;
-               const double rate = gain_.maximum_rate * philox_uniform(d.rate, at, d.number);
-               return philox_uniform(d.mask, at * pixels + pixel, d.number) < rate ? 1. : 0.;
+      filled({images.size(0), 1, input()[1], input()[2]},
+             [&](uint64_t i) {
+               const double rate =
+                   gain_.maximum_rate * philox_uniform(d.rate, d.place + i / pixels, d.number);
+               return philox_uniform(d.mask, first + i, d.number) < rate ? 1. : 0.;
              })
           .to(at::kBool)
           .to(device());
@@ -107,12 +94,10 @@ GainTrainer::Masked GainTrainer::masked(const at::Tensor& images, const Draws& d
 }
 
 at::Tensor GainTrainer::generated(const Masked& m, const Draws& d, uint64_t pass, bool training) {
-  const auto pixels = static_cast<uint64_t>(input()[1] * input()[2]);
+  const uint64_t first = d.place * static_cast<uint64_t>(input()[1] * input()[2]);
   const at::Tensor noise =
-      filled(m.x.size(0), input()[1], input()[2],
-             [&](uint64_t image, uint64_t pixel) {
-               return philox_normal(d.noise, (d.place + image) * pixels + pixel, d.number * kPasses + pass);
-             })
+      filled({m.x.size(0), 1, input()[1], input()[2]},
+             [&](uint64_t i) { return philox_normal(d.noise, first + i, d.number * kPasses + pass); })
           .to(m.x.scalar_type())
           .to(device());
   const at::Tensor seen = at::cat({m.x * m.known, m.known, noise * (1 - m.known)}, 1);
@@ -125,16 +110,15 @@ at::Tensor GainTrainer::generated(const Masked& m, const Draws& d, uint64_t pass
 
 at::Tensor GainTrainer::judged(const Masked& m, const at::Tensor& generated, const Draws& d, uint64_t pass,
                                bool training) {
-  const auto pixels = static_cast<uint64_t>(input()[1] * input()[2]);
-  const at::Tensor told = filled(m.x.size(0), input()[1], input()[2],
-                                 [&](uint64_t image, uint64_t pixel) {
-                                   return philox_uniform(d.hint, (d.place + image) * pixels + pixel,
-                                                         d.number * kPasses + pass) < gain_.hint_rate
-                                              ? 1.
-                                              : 0.;
-                                 })
-                              .to(m.x.scalar_type())
-                              .to(device());
+  const uint64_t first = d.place * static_cast<uint64_t>(input()[1] * input()[2]);
+  const at::Tensor told =
+      filled({m.x.size(0), 1, input()[1], input()[2]},
+             [&](uint64_t i) {
+               return philox_uniform(d.hint, first + i, d.number * kPasses + pass) < gain_.hint_rate ? 1.
+                                                                                                     : 0.;
+             })
+          .to(m.x.scalar_type())
+          .to(device());
   const at::Tensor hint = told * m.known + 0.5 * (1 - told);
   const at::Tensor imputed = at::where(m.removed, generated, m.x);
   AutocastGuard autocast(device(), precision());

@@ -1,6 +1,5 @@
 #include "train/initial.h"
 
-#include <ATen/Parallel.h>
 #include <c10/util/accumulate.h>
 
 #include <cmath>
@@ -8,21 +7,12 @@
 #include <numbers>
 
 #include "graph/ops.h"
+#include "removal/filled.h"
 #include "removal/philox.h"
 #include "train/key.h"
 
 namespace assay {
 namespace {
-
-template <typename Value>
-at::Tensor filled(at::IntArrayRef shape, const Value& value) {
-  at::Tensor out = at::empty(shape, at::kDouble);
-  auto* data = out.mutable_data_ptr<double>();
-  at::parallel_for(0, out.numel(), 4096, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) data[i] = value(static_cast<uint64_t>(i));
-  });
-  return out;
-}
 
 at::Tensor uniform(at::IntArrayRef shape, uint64_t key, double bound) {
   return filled(shape, [&](uint64_t i) { return bound * (2 * philox_uniform(key, i, 0) - 1); });

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "graph/ops.h"
+#include "removal/filled.h"
 #include "removal/philox.h"
 #include "train/initial.h"
 #include "train/key.h"
@@ -13,8 +14,6 @@ namespace assay {
 namespace {
 
 constexpr double kDeviation = 0.02, kTiny = 1e-12;
-
-bool is_normed(OpKind kind) { return kind == OpKind::kConv2d || kind == OpKind::kConvTranspose2d; }
 
 at::Tensor matrix(const at::Tensor& weight, int64_t axis) {
   const at::Tensor first = weight.movedim(axis, 0);
@@ -26,19 +25,14 @@ at::Tensor unit(const at::Tensor& x) { return x / x.norm().clamp_min(kTiny); }
 at::Tensor normals(at::IntArrayRef shape, uint64_t seed, const std::string& name, double mean,
                    double deviation) {
   const uint64_t key = random_key(seed, "train/initial", name);
-  at::Tensor out = at::empty(shape, at::kDouble);
-  double* const to = out.data_ptr<double>();
-  for (int64_t i = 0; i < out.numel(); ++i) {
-    to[i] = mean + deviation * philox_normal(key, static_cast<uint64_t>(i), 0);
-  }
-  return out;
+  return filled(shape, [&](uint64_t i) { return mean + deviation * philox_normal(key, i, 0); });
 }
 
 std::vector<std::string> names_of(const Graph& graph, const std::string& prefix) {
   std::vector<std::string> names;
   for (const ParameterInfo& parameter : graph.parameters) names.push_back(prefix + parameter.name);
   for (const Op& op : graph.ops) {
-    if (is_normed(op.kind)) names[static_cast<size_t>(op.parameters[0])] += "_orig";
+    if (has_spectral_norm(op.kind)) names[static_cast<size_t>(op.parameters[0])] += "_orig";
   }
   return names;
 }
@@ -47,7 +41,7 @@ std::vector<at::Tensor> initial_of(const Graph& graph, const std::string& prefix
   std::vector<at::Tensor> initial = initial_parameters(graph, seed);
   for (const Op& op : graph.ops) {
     const bool norm = op.kind == OpKind::kBatchNorm;
-    if (!norm && !is_normed(op.kind)) continue;
+    if (!norm && !has_spectral_norm(op.kind)) continue;
     const auto p = static_cast<size_t>(op.parameters[0]);
     initial[p] =
         normals(graph.parameters[p].shape, seed, prefix + graph.parameters[p].name, norm ? 1 : 0, kDeviation);
@@ -56,6 +50,8 @@ std::vector<at::Tensor> initial_of(const Graph& graph, const std::string& prefix
 }
 
 }  // namespace
+
+bool has_spectral_norm(OpKind kind) { return kind == OpKind::kConv2d || kind == OpKind::kConvTranspose2d; }
 
 int64_t output_axis(OpKind kind) { return kind == OpKind::kConvTranspose2d ? 1 : 0; }
 
@@ -71,7 +67,7 @@ SpectralGraph::SpectralGraph(Graph graph, const std::string& prefix, const Optim
   at::NoGradGuard no_grad;
   const at::TensorOptions there = at::TensorOptions(device).dtype(training_dtype(precision));
   for (const Op& op : graph.ops) {
-    if (!is_normed(op.kind)) continue;
+    if (!has_spectral_norm(op.kind)) continue;
     Norm n;
     n.parameter = static_cast<size_t>(op.parameters[0]);
     n.axis = output_axis(op.kind);

@@ -11,7 +11,9 @@
 
 namespace assay {
 
-// The axis of a weight's outputs.
+// Whether ops of a kind, convolutions, are divided by their norm here; and the axis of their weights'
+// outputs.
+bool has_spectral_norm(OpKind kind);
 int64_t output_axis(OpKind kind);
 
 // weight over u' W v, its largest singular value as far as u and v are the singular vectors; W: weight as a

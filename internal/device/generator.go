@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/assay-xai/assay/orchestrate"
 	"github.com/assay-xai/assay/torchx"
-	"github.com/assay-xai/assay/weights"
 )
 
 // generators are those that were asked for, ready to be run: of a plan there is one.
@@ -31,11 +29,7 @@ func (b *Backend) generator(ctx context.Context, g *orchestrate.Generator, preci
 	if made := b.generators.of[key]; made != nil {
 		return made, nil
 	}
-	state := maps.Clone(g.State)
-	maps.DeleteFunc(state, func(name string, _ weights.Tensor) bool {
-		return name != "mfv" && !strings.HasPrefix(name, "generator.")
-	})
-	tensors, err := tensorsOf(state)
+	tensors, err := tensorsOf(g.State)
 	defer closeAll(tensors)
 	if err != nil {
 		return nil, fmt.Errorf("the generator: %w", err)
